@@ -1,0 +1,524 @@
+# pragma version ~=0.4.3
+# pragma evm-version cancun
+# pragma nonreentrancy on
+"""
+@title SessionManager
+@license Apache-2.0
+@notice Clients open sessions with the service they chose and the draw that chose it; operators are paid by cumulative
+        vouchers; each session is settled exactly once.
+@dev    No owner, no pause, no upgrade. The token's balance is always the sum of the deposits held and the credits owed,
+        or more where somebody sent tokens by mistake. Payouts and refunds are credits, so that a recipient whom the
+        token refuses locks nobody else's money.
+"""
+
+
+from ethereum.ercs import IERC20
+from .interfaces import INodeRegistry
+from .modules import packing
+from .modules import signatures
+from .modules import token
+
+
+struct Choice:
+    policy: uint8
+    nonce: uint256
+    attempt: uint256
+    snapshot_block: uint256
+    snapshot_hash: bytes32
+    price_cap: uint256
+    decision: bytes32
+
+
+struct Session:
+    client: address
+    operator: address
+    signer: address
+    service_id: uint256
+    node_id: uint256
+    price: uint256
+    deposit: uint256
+    expires_at: uint256
+    closes_at: uint256
+    status: uint8
+    paid: uint256
+    calls: uint256
+
+
+struct Settlement:
+    client: address
+    operator: address
+    service_id: uint256
+    node_id: uint256
+    settled: bool
+    paid: uint256
+    calls: uint256
+
+
+UNKNOWN: constant(uint256) = 0
+OPEN: constant(uint256) = 1
+CLOSING: constant(uint256) = 2
+SETTLED: constant(uint256) = 3
+MAX_AMOUNT: constant(uint256) = 2 ** 128
+MAX_COUNT: constant(uint256) = 2 ** 32
+BLOCK_HASHES: constant(uint256) = 256
+VOUCHER_TYPE_HASH: constant(bytes32) = keccak256("Voucher(bytes32 sessionId,uint256 amount,uint256 calls)")
+
+PAYMENT_TOKEN: immutable(IERC20)
+REGISTRY: immutable(INodeRegistry)
+CHALLENGE_PERIOD: immutable(uint256)
+MAX_DURATION: immutable(uint256)
+MAX_SNAPSHOT_AGE: immutable(uint256)
+
+active_sessions: public(HashMap[uint256, uint256])
+credit_of: public(HashMap[address, uint256])
+latest_draw: HashMap[address, uint256]
+parties: HashMap[bytes32, uint256]
+signers: HashMap[bytes32, uint256]
+outcomes: HashMap[bytes32, uint256]
+money: HashMap[bytes32, uint256]
+
+
+event ManagerDeployed:
+    payment_token: address
+    registry: address
+    challenge_period: uint256
+    max_duration: uint256
+    max_snapshot_age: uint256
+
+
+event SessionOpened:
+    session_id: indexed(bytes32)
+    client: indexed(address)
+    service_id: indexed(uint256)
+    node_id: uint256
+    operator: address
+    signer: address
+    price: uint256
+    max_price: uint256
+    deposit: uint256
+    expires_at: uint256
+    policy: uint8
+    nonce: uint256
+    attempt: uint256
+    snapshot_block: uint256
+    snapshot_hash: bytes32
+    draw_seed: bytes32
+    price_cap: uint256
+    decision: bytes32
+
+
+event SessionToppedUp:
+    session_id: indexed(bytes32)
+    deposit: uint256
+
+
+event CloseRequested:
+    session_id: indexed(bytes32)
+    closes_at: uint256
+
+
+event SessionSettled:
+    session_id: indexed(bytes32)
+    node_id: indexed(uint256)
+    client: indexed(address)
+    paid: uint256
+    refunded: uint256
+    calls: uint256
+
+
+event Credited:
+    account: indexed(address)
+    amount: uint256
+
+
+event CreditSpent:
+    account: indexed(address)
+    session_id: indexed(bytes32)
+    amount: uint256
+
+
+event CreditWithdrawn:
+    account: indexed(address)
+    to: address
+    amount: uint256
+
+
+@deploy
+def __init__(
+    payment_token: IERC20,
+    registry: INodeRegistry,
+    challenge_period: uint256,
+    max_duration: uint256,
+    max_snapshot_age: uint256,
+):
+    """
+    @notice Fixes the parameters for ever.
+    @param payment_token The token that sessions are paid in.
+    @param registry The registry whose services are opened.
+    @param challenge_period Seconds that an operator has to settle after a close is requested or a session expires.
+    @param max_duration Seconds that a session may run at the most.
+    @param max_snapshot_age Blocks that a snapshot may be old at an open; 1 to 256.
+    """
+    assert payment_token.address != empty(address), "sessions: empty payment token"
+    assert registry.address != empty(address), "sessions: empty registry"
+    assert challenge_period > 0 and challenge_period < MAX_COUNT, "sessions: challenge period out of range"
+    assert max_duration > 0 and max_duration < MAX_COUNT, "sessions: max duration out of range"
+    assert max_snapshot_age > 0 and max_snapshot_age <= BLOCK_HASHES, "sessions: snapshot age out of range"
+    PAYMENT_TOKEN = payment_token
+    REGISTRY = registry
+    CHALLENGE_PERIOD = challenge_period
+    MAX_DURATION = max_duration
+    MAX_SNAPSHOT_AGE = max_snapshot_age
+    log ManagerDeployed(
+        payment_token=payment_token.address,
+        registry=registry.address,
+        challenge_period=challenge_period,
+        max_duration=max_duration,
+        max_snapshot_age=max_snapshot_age,
+    )
+
+
+@external
+def open(
+    service_id: uint256, deposit: uint256, max_price: uint256, duration: uint256, signer: address, choice: Choice
+) -> bytes32:
+    """
+    @notice Opens a session with the service that the client chose, and commits to how it was chosen.
+    @param service_id The service.
+    @param deposit What vouchers may reach, in base units: at least one call. The client's credit is spent first.
+    @param max_price The highest price that the client accepts, whatever the guard said.
+    @param duration Seconds until the session expires.
+    @param signer Whose key signs vouchers; the client's own when empty. A wallet contract must name a key.
+    @param choice The draw: policy, the client's draw number, attempt, snapshot, soft cap (2 ** 256 - 1 for none), and
+           the digest of the receipt.
+    @return The session's id, which a reorg that replaces the session does not bring back.
+    """
+    listing: INodeRegistry.Listing = staticcall REGISTRY.listing_of(service_id)
+    assert listing.routable, "sessions: service not routable"
+    assert listing.price <= max_price, "sessions: price above max_price"
+    assert deposit >= listing.price, "sessions: deposit below price"
+    assert deposit < MAX_AMOUNT, "sessions: deposit too large"
+    assert duration > 0 and duration <= MAX_DURATION, "sessions: duration out of range"
+    self._check_snapshot(choice)
+    draw_seed: bytes32 = keccak256(abi_encode(choice.snapshot_hash, msg.sender, choice.nonce, listing.category_id))
+    self._draw(msg.sender, draw_seed, choice)
+    session_signer: address = signer
+    if signer == empty(address):
+        session_signer = msg.sender
+    session_id: bytes32 = self._session_id(msg.sender, service_id, listing, session_signer, draw_seed, choice)
+    assert self.parties[session_id] == 0, "sessions: id already used"
+    expires_at: uint256 = block.timestamp + duration
+    self.parties[session_id] = packing._pack_account(msg.sender, service_id, listing.node_id)
+    self.signers[session_id] = packing._pack_account(session_signer, expires_at, 0)
+    self.outcomes[session_id] = packing._pack_outcome(listing.operator, 0, OPEN)
+    self.money[session_id] = packing._low_high(deposit, listing.price)
+    self.active_sessions[listing.node_id] += 1
+    log SessionOpened(
+        session_id=session_id,
+        client=msg.sender,
+        service_id=service_id,
+        node_id=listing.node_id,
+        operator=listing.operator,
+        signer=session_signer,
+        price=listing.price,
+        max_price=max_price,
+        deposit=deposit,
+        expires_at=expires_at,
+        policy=choice.policy,
+        nonce=choice.nonce,
+        attempt=choice.attempt,
+        snapshot_block=choice.snapshot_block,
+        snapshot_hash=choice.snapshot_hash,
+        draw_seed=draw_seed,
+        price_cap=choice.price_cap,
+        decision=choice.decision,
+    )
+    self._take(msg.sender, session_id, deposit)
+    return session_id
+
+
+@external
+def top_up(session_id: bytes32, amount: uint256):
+    """
+    @notice Adds to an open session's deposit. Anyone may, from credit first.
+    """
+    self._only_status(session_id, OPEN)
+    assert amount > 0, "sessions: nothing to add"
+    money: uint256 = self.money[session_id]
+    assert amount < MAX_AMOUNT - packing._low(money), "sessions: deposit too large"
+    deposit: uint256 = packing._low(money) + amount
+    self.money[session_id] = packing._low_high(deposit, packing._high(money))
+    log SessionToppedUp(session_id=session_id, deposit=deposit)
+    self._take(msg.sender, session_id, amount)
+
+
+@external
+def settle(session_id: bytes32, amount: uint256, calls: uint256, signature: Bytes[65]):
+    """
+    @notice Settles a session by its last voucher. Its operator alone may, until somebody ended it.
+    @param session_id The session.
+    @param amount What all calls cost together: at most the deposit, never less than that instead.
+    @param calls How many calls were served.
+    @param signature The session key's signature over the voucher; empty to settle at zero.
+    """
+    outcome: uint256 = self.outcomes[session_id]
+    assert packing._account(outcome) == msg.sender, "sessions: not the operator"
+    assert packing._status(outcome) != SETTLED, "sessions: already settled"
+    assert amount <= packing._low(self.money[session_id]), "sessions: voucher above deposit"
+    assert calls < MAX_COUNT, "sessions: too many calls"
+    if len(signature) > 0 or amount > 0 or calls > 0:
+        signer: address = packing._account(self.signers[session_id])
+        struct_hash: bytes32 = keccak256(abi_encode(VOUCHER_TYPE_HASH, session_id, amount, calls))
+        assert signatures._recover(signatures._digest(struct_hash), signature) == signer, "sessions: bad voucher"
+    self._end(session_id, amount, calls)
+
+
+@external
+def request_close(session_id: bytes32):
+    """
+    @notice Starts the challenge period, after which anyone may end the session. Its client alone may.
+    """
+    self._only_status(session_id, OPEN)
+    assert packing._account(self.parties[session_id]) == msg.sender, "sessions: not the client"
+    outcome: uint256 = self.outcomes[session_id]
+    signer: uint256 = self.signers[session_id]
+    closes_at: uint256 = block.timestamp + CHALLENGE_PERIOD
+    self.outcomes[session_id] = packing._pack_outcome(packing._account(outcome), 0, CLOSING)
+    self.signers[session_id] = packing._pack_account(packing._account(signer), packing._first(signer), closes_at)
+    log CloseRequested(session_id=session_id, closes_at=closes_at)
+
+
+@external
+def finish_close(session_id: bytes32):
+    """
+    @notice Ends a session at zero once the challenge period has passed. Anyone may.
+    """
+    self._only_status(session_id, CLOSING)
+    assert block.timestamp >= packing._second(self.signers[session_id]), "sessions: challenge period runs"
+    self._end(session_id, 0, 0)
+
+
+@external
+def expire(session_id: bytes32):
+    """
+    @notice Ends a session at zero once its time and the challenge period have passed. Anyone may.
+    """
+    status: uint256 = packing._status(self.outcomes[session_id])
+    assert status == OPEN or status == CLOSING, "sessions: not open"
+    deadline: uint256 = packing._first(self.signers[session_id]) + CHALLENGE_PERIOD
+    assert block.timestamp >= deadline, "sessions: not expired"
+    self._end(session_id, 0, 0)
+
+
+@external
+def withdraw(to: address) -> uint256:
+    """
+    @notice Pays the sender's whole credit to an account of its choice.
+    @param to Who is paid.
+    @return What was paid, in base units.
+    """
+    amount: uint256 = self.credit_of[msg.sender]
+    assert amount > 0, "sessions: no credit"
+    assert to != empty(address) and to != self, "sessions: bad receiver"
+    self.credit_of[msg.sender] = 0
+    log CreditWithdrawn(account=msg.sender, to=to, amount=amount)
+    token._push(PAYMENT_TOKEN, to, amount)
+    return amount
+
+
+@external
+@view
+def parameters() -> (address, address, uint256, uint256, uint256):
+    """
+    @notice The constructor's parameters: payment token, registry, challenge_period, max_duration, max_snapshot_age.
+    """
+    return PAYMENT_TOKEN.address, REGISTRY.address, CHALLENGE_PERIOD, MAX_DURATION, MAX_SNAPSHOT_AGE
+
+
+@external
+@view
+def draws(client: address) -> uint256:
+    """
+    @notice How many draws a client has started: the nonce of its next one.
+    """
+    return packing._draws(self.latest_draw[client])
+
+
+@external
+@view
+def sessions(session_id: bytes32) -> Session:
+    """
+    @notice One session; all fields are empty for an id that does not exist. `deposit` is what is held: 0 once settled.
+    """
+    parties: uint256 = self.parties[session_id]
+    signer: uint256 = self.signers[session_id]
+    outcome: uint256 = self.outcomes[session_id]
+    money: uint256 = self.money[session_id]
+    deposit: uint256 = packing._low(money)
+    paid: uint256 = 0
+    if packing._status(outcome) == SETTLED:
+        paid = deposit
+        deposit = 0
+    return Session(
+        client=packing._account(parties),
+        operator=packing._account(outcome),
+        signer=packing._account(signer),
+        service_id=packing._first(parties),
+        node_id=packing._second(parties),
+        price=packing._high(money),
+        deposit=deposit,
+        expires_at=packing._first(signer),
+        closes_at=packing._second(signer),
+        status=convert(packing._status(outcome), uint8),
+        paid=paid,
+        calls=packing._calls(outcome),
+    )
+
+
+@external
+@view
+def settlement_of(session_id: bytes32) -> Settlement:
+    """
+    @notice What a ledger asks about a session; `paid` and `calls` count only once it is settled.
+    """
+    parties: uint256 = self.parties[session_id]
+    outcome: uint256 = self.outcomes[session_id]
+    return Settlement(
+        client=packing._account(parties),
+        operator=packing._account(outcome),
+        service_id=packing._first(parties),
+        node_id=packing._second(parties),
+        settled=packing._status(outcome) == SETTLED,
+        paid=packing._low(self.money[session_id]),
+        calls=packing._calls(outcome),
+    )
+
+
+@external
+@view
+def domain_separator() -> bytes32:
+    """
+    @notice The EIP-712 domain of vouchers.
+    """
+    return signatures._domain_separator()
+
+
+@internal
+@view
+def _only_status(session_id: bytes32, status: uint256):
+    """
+    @notice Asserts a session's status.
+    """
+    held: uint256 = packing._status(self.outcomes[session_id])
+    assert held != UNKNOWN, "sessions: unknown session"
+    if status == OPEN:
+        assert held == OPEN, "sessions: not open"
+    else:
+        assert held == status, "sessions: close not requested"
+
+
+@internal
+@view
+def _check_snapshot(choice: Choice):
+    """
+    @notice Asserts that the choice was made on a recent block of this chain.
+    """
+    assert choice.snapshot_block < block.number, "sessions: snapshot not in the past"
+    assert block.number - choice.snapshot_block <= MAX_SNAPSHOT_AGE, "sessions: snapshot too old"
+    assert choice.snapshot_hash != empty(bytes32), "sessions: empty snapshot hash"
+    assert blockhash(choice.snapshot_block) == choice.snapshot_hash, "sessions: snapshot not on this chain"
+
+
+@internal
+def _draw(client: address, draw_seed: bytes32, choice: Choice):
+    """
+    @notice Starts a draw or continues the latest one, which must keep its seed, snapshot, cap and policy.
+    """
+    assert choice.attempt < MAX_COUNT, "sessions: attempt too large"
+    latest: uint256 = self.latest_draw[client]
+    draws: uint256 = packing._draws(latest)
+    terms: bytes32 = keccak256(abi_encode(draw_seed, choice.policy, choice.snapshot_block, choice.price_cap))
+    if choice.nonce == draws:
+        draws += 1
+    else:
+        assert choice.nonce + 1 == draws, "sessions: wrong nonce"
+        assert packing._same_terms(latest, terms), "sessions: not the latest draw"
+        assert choice.attempt > packing._attempt(latest), "sessions: attempt not later"
+    self.latest_draw[client] = packing._pack_draw(terms, choice.attempt, draws)
+
+
+@internal
+@view
+def _session_id(
+    client: address,
+    service_id: uint256,
+    listing: INodeRegistry.Listing,
+    signer: address,
+    draw_seed: bytes32,
+    choice: Choice,
+) -> bytes32:
+    """
+    @notice Forms the id from all the terms, so that nothing signed for one session fits another.
+    """
+    return keccak256(
+        abi_encode(
+            chain.id,
+            self,
+            client,
+            service_id,
+            listing.node_id,
+            listing.price,
+            signer,
+            draw_seed,
+            choice.policy,
+            choice.nonce,
+            choice.attempt,
+            choice.snapshot_block,
+            choice.price_cap,
+            choice.decision,
+        )
+    )
+
+
+@internal
+def _take(payer: address, session_id: bytes32, amount: uint256):
+    """
+    @notice Takes a deposit: credit first, the rest from the token.
+    """
+    credit: uint256 = self.credit_of[payer]
+    spent: uint256 = min(credit, amount)
+    if spent > 0:
+        self.credit_of[payer] = credit - spent
+        log CreditSpent(account=payer, session_id=session_id, amount=spent)
+    token._pull(PAYMENT_TOKEN, payer, amount - spent)
+
+
+@internal
+def _credit(account: address, amount: uint256):
+    """
+    @notice Owes an amount to an account.
+    """
+    if amount > 0:
+        self.credit_of[account] += amount
+        log Credited(account=account, amount=amount)
+
+
+@internal
+def _end(session_id: bytes32, paid: uint256, calls: uint256):
+    """
+    @notice Ends a session, once: the operator is owed what was paid, the client the rest.
+    """
+    parties: uint256 = self.parties[session_id]
+    client: address = packing._account(parties)
+    node_id: uint256 = packing._second(parties)
+    operator: address = packing._account(self.outcomes[session_id])
+    money: uint256 = self.money[session_id]
+    refunded: uint256 = packing._low(money) - paid
+    self.outcomes[session_id] = packing._pack_outcome(operator, calls, SETTLED)
+    self.money[session_id] = packing._low_high(paid, packing._high(money))
+    self.active_sessions[node_id] -= 1
+    log SessionSettled(
+        session_id=session_id, node_id=node_id, client=client, paid=paid, refunded=refunded, calls=calls
+    )
+    self._credit(operator, paid)
+    self._credit(client, refunded)

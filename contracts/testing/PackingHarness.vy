@@ -1,0 +1,137 @@
+# pragma version ~=0.4.3
+# pragma evm-version cancun
+# pragma nonreentrancy on
+"""
+@title Packing harness
+@license Apache-2.0
+@notice Calls the packing module, so that its fields can be fuzzed. For tests only.
+"""
+
+
+from ..modules import packing
+
+
+@external
+@pure
+def account_word(account: address, first: uint256, second: uint256) -> uint256:
+    """
+    @notice Packs `parties` or `signer`.
+    """
+    return packing._pack_account(account, first, second)
+
+
+@external
+@pure
+def account_fields(word: uint256) -> (address, uint256, uint256):
+    """
+    @notice Reads `parties` or `signer`.
+    """
+    return packing._account(word), packing._first(word), packing._second(word)
+
+
+@external
+@pure
+def outcome_word(operator: address, calls: uint256, status: uint256) -> uint256:
+    """
+    @notice Packs `outcome`.
+    """
+    return packing._pack_outcome(operator, calls, status)
+
+
+@external
+@pure
+def outcome_fields(word: uint256) -> (address, uint256, uint256):
+    """
+    @notice Reads `outcome`.
+    """
+    return packing._account(word), packing._calls(word), packing._status(word)
+
+
+@external
+@pure
+def halves_word(low: uint256, high: uint256) -> uint256:
+    """
+    @notice Packs `money`, `stakes`, `weight` or `records`.
+    """
+    return packing._low_high(low, high)
+
+
+@external
+@pure
+def halves_fields(word: uint256) -> (uint256, uint256):
+    """
+    @notice Reads `money`, `stakes`, `weight` or `records`.
+    """
+    return packing._low(word), packing._high(word)
+
+
+@external
+@pure
+def draw_word(terms: bytes32, attempt: uint256, draws: uint256) -> uint256:
+    """
+    @notice Packs `draw`.
+    """
+    return packing._pack_draw(terms, attempt, draws)
+
+
+@external
+@pure
+def draw_fields(word: uint256, terms: bytes32) -> (bool, uint256, uint256):
+    """
+    @notice Reads `draw`, and says whether it holds these terms.
+    """
+    return packing._same_terms(word, terms), packing._attempt(word), packing._draws(word)
+
+
+@external
+@pure
+def owner_word(operator: address, release_at: uint256, holds: uint256, capabilities: uint256) -> uint256:
+    """
+    @notice Packs `owner`.
+    """
+    return packing._pack_owner(operator, release_at, holds, capabilities)
+
+
+@external
+@pure
+def owner_fields(word: uint256) -> (address, uint256, uint256, uint256):
+    """
+    @notice Reads `owner`.
+    """
+    return packing._account(word), packing._first(word), packing._holds(word), packing._capabilities(word)
+
+
+@external
+@pure
+def listing_word(price: uint256, node_id: uint256, active: bool) -> uint256:
+    """
+    @notice Packs `listing`.
+    """
+    return packing._pack_listing(price, node_id, active)
+
+
+@external
+@pure
+def listing_fields(word: uint256) -> (uint256, uint256, bool):
+    """
+    @notice Reads `listing`.
+    """
+    return packing._low(word), packing._node_of(word), packing._is_active(word)
+
+
+@external
+@pure
+def rating_word(rating_sum: uint256, rating_count: uint256, unpaid_count: uint256) -> uint256:
+    """
+    @notice Packs `rating`.
+    """
+    return packing._pack_rating(rating_sum, rating_count, unpaid_count)
+
+
+@external
+@pure
+def rating_fields(word: uint256) -> (uint256, uint256, uint256):
+    """
+    @notice Reads `rating`.
+    """
+    return packing._rating_sum(word), packing._rating_count(word), packing._unpaid_count(word)

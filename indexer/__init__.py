@@ -1,0 +1,1 @@
+"""The indexer: chain events become versioned rows. It knows nothing of routing."""
