@@ -1,0 +1,1 @@
+"""The index in a database: tables, one writer, many readers."""

@@ -1,0 +1,66 @@
+"""The current rows of a database as the fold reads them, cached for one transaction."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from sqlalchemy import Connection, Select, func, select
+
+from indexer.project import Changes, V
+from indexer.rows import Key, Session, Versioned, columns_of, key_of
+from indexer.store.tables import table_of
+
+_KEYS_A_QUERY = 400
+
+
+class CurrentRows:
+    """Reads rows through a connection; valid as long as only `apply` changes them."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._rows: dict[tuple[type[Versioned], Key], Versioned | None] = {}
+        self._stored: set[tuple[type[Versioned], Key]] = set()
+        sessions = table_of(Session)
+        self._session_count = connection.execute(select(func.max(sessions.c.number))).scalar() or 0
+
+    def get(self, row_type: type[V], key: Key) -> V | None:
+        """Give the current row of a key."""
+        if (row_type, key) not in self._rows:
+            self.prefetch({row_type: [key]})
+        row = self._rows[row_type, key]
+        return row if isinstance(row, row_type) else None
+
+    def session_count(self) -> int:
+        """Give how many sessions were ever opened."""
+        return self._session_count
+
+    def is_stored(self, row_type: type[Versioned], key: Key) -> bool:
+        """Tell whether the database, before this transaction, had a current row of this key."""
+        return (row_type, key) in self._stored
+
+    def prefetch(self, keys: Mapping[type[Versioned], Iterable[Key]]) -> None:
+        """Read rows that are not read yet, many a query."""
+        for row_type, wanted in keys.items():
+            unread = [key for key in wanted if (row_type, key) not in self._rows]
+            self._rows.update(dict.fromkeys((row_type, key) for key in unread))
+            build: Callable[..., Versioned] = row_type
+            for some in _chunks(unread):
+                for values in self._connection.execute(_select_current(row_type, some)):
+                    row = build(*values)
+                    self._rows[row_type, key_of(row)] = row
+                    self._stored.add((row_type, key_of(row)))
+
+    def apply(self, changes: Changes) -> None:
+        """Let the next block see what this one changed."""
+        for row in changes.versions:
+            place = (type(row), key_of(row))
+            self._session_count += isinstance(row, Session) and self._rows.get(place) is None
+            self._rows[place] = row
+
+
+def _select_current(row_type: type[Versioned], keys: list[Key]) -> Select[tuple[object, ...]]:
+    table = table_of(row_type)
+    among = table.c[row_type.KEY[0]].in_({key[0] for key in keys})  # more than asked where a key has a second column
+    return select(*[table.c[name] for name in columns_of(row_type)]).where(among, table.c.valid_to.is_(None))
+
+
+def _chunks(keys: list[Key]) -> Iterable[list[Key]]:
+    return (keys[at : at + _KEYS_A_QUERY] for at in range(0, len(keys), _KEYS_A_QUERY))

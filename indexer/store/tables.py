@@ -1,0 +1,292 @@
+"""The index tables, declared with SQLModel. Columns of projections are the fields of `indexer.rows`.
+
+Law 2 (design section 1): a versioned row is valid in [valid_from, valid_to), valid_to NULL while it is current; one
+version per key and block. Facts and raw logs are identified by their place, so that no text can make them collide.
+"""
+
+from typing import Any
+
+from sqlalchemy import BigInteger, Index, Table, Text, text
+from sqlmodel import Field, MetaData, SQLModel
+
+from indexer.rows import Row
+from indexer.store.types import Uint256
+
+SCHEMA_VERSION = 1
+METADATA = MetaData()
+_CURRENT = text("valid_to IS NULL")
+_CLOSED = text("valid_to IS NOT NULL")
+
+
+class Base(SQLModel):
+    """Base of the index tables: their own metadata, apart from anything else that uses SQLModel."""
+
+    metadata = METADATA
+
+
+def _number(**options: Any) -> Any:  # noqa: ANN401
+    return Field(sa_type=BigInteger, sa_column_kwargs={"autoincrement": False}, **options)
+
+
+def _amount() -> Any:  # noqa: ANN401
+    return Field(sa_type=Uint256)
+
+
+def _text(**options: Any) -> Any:  # noqa: ANN401
+    return Field(sa_type=Text, **options)
+
+
+def _versioned(table: str, *key: str) -> tuple[Index, ...]:
+    """Index a versioned table: one current version per key, and both ends of validity for rollbacks."""
+    return (
+        Index(f"{table}_current", *key, unique=True, sqlite_where=_CURRENT, postgresql_where=_CURRENT),
+        Index(f"{table}_valid_from", "valid_from"),
+        Index(f"{table}_valid_to", "valid_to", sqlite_where=_CLOSED, postgresql_where=_CLOSED),
+    )
+
+
+class MetaTable(Base, table=True):
+    """What this index is of: pairs that never change once written."""
+
+    __tablename__ = "meta"
+    name: str = _text(primary_key=True)
+    value: str = _text()
+
+
+class CursorTable(Base, table=True):
+    """The one row that says how far the index is; moved in the transaction that writes the rows."""
+
+    __tablename__ = "cursor"
+    id: int = _number(primary_key=True)
+    number: int = _number()
+    hash: str = _text()
+    finalized: int | None = _number(nullable=True)
+
+
+class BlockTable(Base, table=True):
+    """Every block from the first on, with the digest after it."""
+
+    __tablename__ = "block"
+    number: int = _number(primary_key=True)
+    hash: str = _text(index=True)
+    parent_hash: str = _text()
+    timestamp: int = _number()
+    digest: str = _text()
+
+
+class RawLogTable(Base, table=True):
+    """A log as the chain gave it; `topics` are joined by commas. Projections can be rebuilt from these alone."""
+
+    __tablename__ = "raw_log"
+    block_number: int = _number(primary_key=True)
+    log_index: int = _number(primary_key=True)
+    block_hash: str = _text()
+    tx_hash: str = _text()
+    tx_index: int = _number()
+    address: str = _text()
+    topics: str = _text()
+    data: str = _text()
+
+
+class QuarantineTable(Base, table=True):
+    """A log that changed nothing, and why."""
+
+    __tablename__ = "quarantine"
+    block_number: int = _number(primary_key=True)
+    log_index: int = _number(primary_key=True)
+    reason: str = _text()
+
+
+class NodeTable(Base, table=True):
+    """Versions of `rows.Node`."""
+
+    __tablename__ = "node"
+    __table_args__ = _versioned("node", "node_id")
+    node_id: int = _number(primary_key=True)
+    valid_from: int = _number(primary_key=True)
+    valid_to: int | None = _number(nullable=True)
+    operator: str = _text()
+    endpoint: str = _text()
+
+
+class NodeStakeTable(Base, table=True):
+    """Versions of `rows.NodeStake`."""
+
+    __tablename__ = "node_stake"
+    __table_args__ = _versioned("node_stake", "node_id")
+    node_id: int = _number(primary_key=True)
+    valid_from: int = _number(primary_key=True)
+    valid_to: int | None = _number(nullable=True)
+    stake: int = _amount()
+    unbonding: int = _amount()
+    release_at: int = _number()
+
+
+class CapabilityTable(Base, table=True):
+    """Versions of `rows.Capability`."""
+
+    __tablename__ = "capability"
+    __table_args__ = _versioned("capability", "node_id", "capability")
+    node_id: int = _number(primary_key=True)
+    capability: str = _text(primary_key=True)
+    valid_from: int = _number(primary_key=True)
+    valid_to: int | None = _number(nullable=True)
+    enabled: bool
+
+
+class ServiceTable(Base, table=True):
+    """Versions of `rows.Service`."""
+
+    __tablename__ = "service"
+    __table_args__ = (*_versioned("service", "service_id"), Index("service_category", "category_id"))
+    service_id: int = _number(primary_key=True)
+    valid_from: int = _number(primary_key=True)
+    valid_to: int | None = _number(nullable=True)
+    node_id: int = _number(index=True)
+    category_id: str = _text()
+    category: str = _text()
+    price: int = _amount()
+    metadata_uri: str = _text()
+    active: bool
+
+
+class NodeLoadTable(Base, table=True):
+    """Versions of `rows.NodeLoad`."""
+
+    __tablename__ = "node_load"
+    __table_args__ = _versioned("node_load", "node_id")
+    node_id: int = _number(primary_key=True)
+    valid_from: int = _number(primary_key=True)
+    valid_to: int | None = _number(nullable=True)
+    active_sessions: int = _number()
+
+
+class NodeReputationTable(Base, table=True):
+    """Versions of `rows.NodeReputation`."""
+
+    __tablename__ = "node_reputation"
+    __table_args__ = _versioned("node_reputation", "node_id")
+    node_id: int = _number(primary_key=True)
+    valid_from: int = _number(primary_key=True)
+    valid_to: int | None = _number(nullable=True)
+    rating_sum: int = _number()
+    rating_count: int = _number()
+    unpaid_count: int = _number()
+    paid_weight: int = _amount()
+    weighted_sum: int = _amount()
+
+
+class SessionTable(Base, table=True):
+    """Versions of `rows.Session`."""
+
+    __tablename__ = "session"
+    __table_args__ = _versioned("session", "session_id")
+    session_id: str = _text(primary_key=True)
+    valid_from: int = _number(primary_key=True)
+    valid_to: int | None = _number(nullable=True)
+    number: int = _number(index=True)
+    client: str = _text(index=True)
+    service_id: int = _number()
+    node_id: int = _number(index=True)
+    operator: str = _text()
+    signer: str = _text()
+    price: int = _amount()
+    max_price: int = _amount()
+    deposit: int = _amount()
+    expires_at: int = _number()
+    policy: int = _number()
+    nonce: int = _amount()
+    attempt: int = _amount()
+    snapshot_block: int = _number()
+    snapshot_hash: str = _text()
+    draw_seed: str = _text()
+    price_cap: int = _amount()
+    decision: str = _text()
+    opened_block: int = _number(index=True)
+    status: int = _number()
+    closes_at: int = _number()
+    paid: int = _amount()
+    refunded: int = _amount()
+    calls: int = _amount()
+
+
+class CreditTable(Base, table=True):
+    """Versions of `rows.Credit`."""
+
+    __tablename__ = "credit"
+    __table_args__ = _versioned("credit", "account")
+    account: str = _text(primary_key=True)
+    valid_from: int = _number(primary_key=True)
+    valid_to: int | None = _number(nullable=True)
+    amount: int = _amount()
+
+
+class ParameterTable(Base, table=True):
+    """`rows.Parameter`, one row per constructor argument."""
+
+    __tablename__ = "parameter"
+    valid_from: int = _number(primary_key=True)
+    log_index: int = _number(primary_key=True)
+    contract: str = _text()
+    name: str = _text(primary_key=True)
+    value: str = _text()
+
+
+class RatingTable(Base, table=True):
+    """`rows.Rating`."""
+
+    __tablename__ = "rating"
+    valid_from: int = _number(primary_key=True)
+    log_index: int = _number(primary_key=True)
+    session_id: str = _text(index=True)
+    node_id: int = _number(index=True)
+    client: str = _text()
+    service_id: int = _number()
+    score: int = _number()
+    paid: int = _amount()
+    counted: bool
+
+
+class ExperienceTable(Base, table=True):
+    """`rows.Experience`."""
+
+    __tablename__ = "experience"
+    valid_from: int = _number(primary_key=True)
+    log_index: int = _number(primary_key=True)
+    session_id: str = _text(index=True)
+    tool: str = _text()
+    service_id: int = _number(index=True)
+    need: str = _text()
+    task: str = _text()
+    worked: bool
+    calls: int = _number()
+    failures: int = _number()
+    judge_score: int = _number()
+    latency_ms: int = _number()
+    cost: int = _amount()
+    message: str = _text()
+    note: str = _text()
+
+
+class SlashTable(Base, table=True):
+    """`rows.Slash`."""
+
+    __tablename__ = "slash"
+    valid_from: int = _number(primary_key=True)
+    log_index: int = _number(primary_key=True)
+    node_id: int = _number(index=True)
+    from_stake: int = _amount()
+    from_unbonding: int = _amount()
+    recipient: str = _text()
+
+
+META = METADATA.tables["meta"]
+CURSOR = METADATA.tables["cursor"]
+BLOCK = METADATA.tables["block"]
+RAW_LOG = METADATA.tables["raw_log"]
+QUARANTINE = METADATA.tables["quarantine"]
+
+
+def table_of(row_type: type[Row]) -> Table:
+    """Give the table of a row type."""
+    return METADATA.tables[row_type.TABLE]
