@@ -34,6 +34,9 @@ def __init__(registry: INodeRegistry, session_manager: ISessionManager, reputati
     """
     @notice Fixes the contracts that are read.
     """
+    assert registry.address != empty(address), "lens: empty registry"
+    assert session_manager.address != empty(address), "lens: empty session manager"
+    assert reputation.address != empty(address), "lens: empty reputation"
     REGISTRY = registry
     SESSION_MANAGER = session_manager
     REPUTATION = reputation

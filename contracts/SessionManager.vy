@@ -42,6 +42,7 @@ struct Session:
     status: uint8
     paid: uint256
     calls: uint256
+    settled_at: uint256
 
 
 struct Settlement:
@@ -50,6 +51,7 @@ struct Settlement:
     service_id: uint256
     node_id: uint256
     settled: bool
+    settled_at: uint256
     paid: uint256
     calls: uint256
 
@@ -210,7 +212,7 @@ def open(
     expires_at: uint256 = block.timestamp + duration
     self.parties[session_id] = packing._pack_account(msg.sender, service_id, listing.node_id)
     self.signers[session_id] = packing._pack_account(session_signer, expires_at, 0)
-    self.outcomes[session_id] = packing._pack_outcome(listing.operator, 0, OPEN)
+    self.outcomes[session_id] = packing._pack_outcome(listing.operator, 0, OPEN, 0)
     self.money[session_id] = packing._low_high(deposit, listing.price)
     self.active_sessions[listing.node_id] += 1
     log SessionOpened(
@@ -283,7 +285,7 @@ def request_close(session_id: bytes32):
     outcome: uint256 = self.outcomes[session_id]
     signer: uint256 = self.signers[session_id]
     closes_at: uint256 = block.timestamp + CHALLENGE_PERIOD
-    self.outcomes[session_id] = packing._pack_outcome(packing._account(outcome), 0, CLOSING)
+    self.outcomes[session_id] = packing._pack_outcome(packing._account(outcome), 0, CLOSING, 0)
     self.signers[session_id] = packing._pack_account(packing._account(signer), packing._first(signer), closes_at)
     log CloseRequested(session_id=session_id, closes_at=closes_at)
 
@@ -372,6 +374,7 @@ def sessions(session_id: bytes32) -> Session:
         status=convert(packing._status(outcome), uint8),
         paid=paid,
         calls=packing._calls(outcome),
+        settled_at=packing._settled_at(outcome),
     )
 
 
@@ -389,6 +392,7 @@ def settlement_of(session_id: bytes32) -> Settlement:
         service_id=packing._first(parties),
         node_id=packing._second(parties),
         settled=packing._status(outcome) == SETTLED,
+        settled_at=packing._settled_at(outcome),
         paid=packing._low(self.money[session_id]),
         calls=packing._calls(outcome),
     )
@@ -441,7 +445,7 @@ def _draw(client: address, draw_seed: bytes32, choice: Choice):
     if choice.nonce == draws:
         draws += 1
     else:
-        assert choice.nonce + 1 == draws, "sessions: wrong nonce"
+        assert draws > 0 and choice.nonce == draws - 1, "sessions: wrong nonce"
         assert packing._same_terms(latest, terms), "sessions: not the latest draw"
         assert choice.attempt > packing._attempt(latest), "sessions: attempt not later"
     self.latest_draw[client] = packing._pack_draw(terms, choice.attempt, draws)
@@ -514,7 +518,7 @@ def _end(session_id: bytes32, paid: uint256, calls: uint256):
     operator: address = packing._account(self.outcomes[session_id])
     money: uint256 = self.money[session_id]
     refunded: uint256 = packing._low(money) - paid
-    self.outcomes[session_id] = packing._pack_outcome(operator, calls, SETTLED)
+    self.outcomes[session_id] = packing._pack_outcome(operator, calls, SETTLED, block.timestamp)
     self.money[session_id] = packing._low_high(paid, packing._high(money))
     self.active_sessions[node_id] -= 1
     log SessionSettled(

@@ -9,7 +9,7 @@
 
         parties  client 0-159      service_id 160-207  node_id 208-255
         signer   signer 0-159      expires_at 160-207  closes_at 208-255
-        outcome  operator 0-159    calls 160-191       status 192-199
+        outcome  operator 0-159    calls 160-191       status 192-199  settled_at 200-247
         money    amount 0-127      price 128-255
         draw     terms 0-159       attempt 160-191     draws 192-255
         owner    operator 0-159    release_at 160-207  holds 208-239   capabilities 240-255
@@ -122,12 +122,12 @@ def _second(word: uint256) -> uint256:
 
 @internal
 @pure
-def _pack_outcome(operator: address, calls: uint256, status: uint256) -> uint256:
+def _pack_outcome(operator: address, calls: uint256, status: uint256, settled_at: uint256) -> uint256:
     """
     @notice Packs the word of a session that its end changes.
     """
-    low: uint256 = convert(operator, uint256)
-    return low | self._place(calls, 160, MAX_32) | self._place(status, 192, 255)
+    low: uint256 = convert(operator, uint256) | self._place(calls, 160, MAX_32)
+    return low | self._place(status, 192, 255) | self._place(settled_at, 200, MAX_48)
 
 
 @internal
@@ -146,6 +146,15 @@ def _status(word: uint256) -> uint256:
     @notice Reads the status of an outcome word.
     """
     return self._field(word, 192, 255)
+
+
+@internal
+@pure
+def _settled_at(word: uint256) -> uint256:
+    """
+    @notice Reads when an outcome word's session was settled.
+    """
+    return self._field(word, 200, MAX_48)
 
 
 @internal

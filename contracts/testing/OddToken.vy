@@ -8,11 +8,10 @@
 """
 
 
-SILENT: constant(uint256) = 1
-FALSE: constant(uint256) = 2
-FEE: constant(uint256) = 3
-REFUSING: constant(uint256) = 4
-CALLING: constant(uint256) = 5
+LYING: constant(uint256) = 1
+FEE: constant(uint256) = 2
+REFUSING: constant(uint256) = 3
+CALLING: constant(uint256) = 4
 
 mode: public(uint256)
 refused: public(address)
@@ -26,8 +25,8 @@ balanceOf: public(HashMap[address, uint256])
 @deploy
 def __init__(mode: uint256):
     """
-    @param mode 1 returns nothing, 2 returns false and moves nothing, 3 takes one unit on the way, 4 reverts for one
-           receiver, 5 calls back; 0 is plain.
+    @param mode 1 returns false and moves nothing, 2 takes one unit on the way, 3 reverts for one receiver, 4 calls back;
+           0 is plain.
     """
     self.mode = mode
 
@@ -43,7 +42,7 @@ def set_mode(mode: uint256):
 @external
 def refuse(receiver: address):
     """
-    @notice Names the receiver that mode 4 refuses.
+    @notice Names the receiver that mode 3 refuses.
     """
     self.refused = receiver
 
@@ -51,7 +50,7 @@ def refuse(receiver: address):
 @external
 def call_back(target: address, data: Bytes[1024]):
     """
-    @notice Sets what mode 5 calls during a transfer.
+    @notice Sets what mode 4 calls during a transfer.
     """
     self.target = target
     self.data = data
@@ -66,43 +65,29 @@ def mint(receiver: address, amount: uint256):
 
 
 @external
-@view
-def allowance(owner: address, spender: address) -> uint256:
+def transfer(receiver: address, amount: uint256) -> bool:
     """
-    @notice Everybody may send everything: approvals are not what these tests are about.
+    @notice Sends tokens of the caller.
     """
-    return max_value(uint256)
+    return self._move(msg.sender, receiver, amount)
 
 
-# The two functions that move tokens are answered here, since Vyper cannot leave a declared return out by mode.
 @external
-@raw_return
-def __default__() -> Bytes[32]:
+def transferFrom(sender: address, receiver: address, amount: uint256) -> bool:
     """
-    @notice transfer(address,uint256) and transferFrom(address,address,uint256).
+    @notice Sends tokens of anybody: approvals are not what these tests are about.
     """
-    sender: address = msg.sender
-    receiver: address = empty(address)
-    amount: uint256 = 0
-    if slice(msg.data, 0, 4) == method_id("transfer(address,uint256)", output_type=Bytes[4]):
-        receiver, amount = abi_decode(slice(msg.data, 4, 64), (address, uint256))
-    else:
-        assert slice(msg.data, 0, 4) == method_id("transferFrom(address,address,uint256)", output_type=Bytes[4])
-        sender, receiver, amount = abi_decode(slice(msg.data, 4, 96), (address, address, uint256))
-    if self.mode == FALSE:
-        return abi_encode(False)
-    assert self.mode != REFUSING or receiver != self.refused
-    self._move(sender, receiver, amount)
-    if self.mode == SILENT:
-        return b""
-    return abi_encode(True)
+    return self._move(sender, receiver, amount)
 
 
 @internal
-def _move(sender: address, receiver: address, amount: uint256):
+def _move(sender: address, receiver: address, amount: uint256) -> bool:
     """
     @notice Moves tokens as the mode says.
     """
+    if self.mode == LYING:
+        return False
+    assert self.mode != REFUSING or receiver != self.refused
     self.balanceOf[sender] -= amount
     self.balanceOf[receiver] += amount
     if self.mode == FEE:
@@ -110,3 +95,4 @@ def _move(sender: address, receiver: address, amount: uint256):
     if self.mode == CALLING:
         self.called = True
         self.reentered = raw_call(self.target, self.data, revert_on_failure=False)
+    return True

@@ -31,20 +31,20 @@ def account_fields(word: uint256) -> (address, uint256, uint256):
 
 @external
 @pure
-def outcome_word(operator: address, calls: uint256, status: uint256) -> uint256:
+def outcome_word(operator: address, calls: uint256, status: uint256, settled_at: uint256) -> uint256:
     """
     @notice Packs `outcome`.
     """
-    return packing._pack_outcome(operator, calls, status)
+    return packing._pack_outcome(operator, calls, status, settled_at)
 
 
 @external
 @pure
-def outcome_fields(word: uint256) -> (address, uint256, uint256):
+def outcome_fields(word: uint256) -> (address, uint256, uint256, uint256):
     """
     @notice Reads `outcome`.
     """
-    return packing._account(word), packing._calls(word), packing._status(word)
+    return packing._account(word), packing._calls(word), packing._status(word), packing._settled_at(word)
 
 
 @external

@@ -1,0 +1,84 @@
+"""What all contract tests share: the tools on PATH, and Ape's project with fresh bytecode on anvil.
+
+Ape's and boa's pytest plugins are switched off (pyproject.toml): both would start themselves for every test of the
+repository. The fixtures here do what is needed of them, and only the tests that ask for `chain` start a chain.
+"""
+
+import hashlib
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / ".build"
+
+
+def _prepare_environment():
+    """Let plain `pytest` work as under make: compiler and anvil on PATH, Ape's data in the checkout."""
+    anvils = sorted(str(path) for path in (ROOT / "node_modules" / "@foundry-rs").glob("anvil-*/bin"))
+    folders = [*anvils, str(Path(sys.executable).parent)]
+    os.environ["PATH"] = os.pathsep.join([*folders, os.environ.get("PATH", "")])
+    os.environ.setdefault("APE_DATA_FOLDER", str(ROOT / ".ape"))
+
+
+_prepare_environment()
+
+
+def sources_digest():
+    """The digest of every contract source, modules and interfaces included."""
+    digest = hashlib.sha256()
+    for path in sorted((ROOT / "contracts").rglob("*.vy*")):
+        digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+@pytest.fixture(scope="session")
+def project():
+    """Ape's project. Ape recompiles a changed file only, not those that import it: any change compiles everything."""
+    from ape import Project
+    from ape.logging import logger
+
+    logger.set_level("ERROR")
+    project = Project(ROOT)
+    stamp, digest = BUILD / "sources.sha256", sources_digest()
+    if not stamp.exists() or stamp.read_text() != digest:
+        project.load_contracts(use_cache=False)
+        BUILD.mkdir(exist_ok=True)
+        stamp.write_text(digest)
+    return project
+
+
+def _nothing(*_args, **_kwargs):
+    """What is done instead of a trace."""
+
+
+@pytest.fixture(scope="session")
+def chain(project):
+    """Ape's chain manager, connected to an anvil of this session on a free port."""
+    import ape
+    import ape_ethereum.trace
+
+    with pytest.MonkeyPatch.context() as patch:
+        # Ape traces every revert to draw it: half a second for each one that a test expects.
+        patch.setattr("ape.exceptions._get_ape_traceback_from_tx", _nothing)
+        patch.setattr(ape_ethereum.trace.Trace, "show", _nothing)
+        with ape.networks.parse_network_choice("ethereum:local:foundry"):
+            yield ape.chain
+
+
+@pytest.fixture
+def isolated(chain):
+    """Undo every transaction of the test."""
+    snapshot = chain.snapshot()
+    yield
+    chain.restore(snapshot)
+
+
+@pytest.fixture(scope="session")
+def world(project, chain):
+    """The five contracts with two nodes that serve one category."""
+    from tests.contracts.world import World
+
+    return World.deployed(project, chain)

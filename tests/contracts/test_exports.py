@@ -1,0 +1,38 @@
+"""Interfaces and artifacts in the repository are what the compiler gives now."""
+
+import json
+
+from scripts.export_abi import ARTIFACTS, EXPORTED, exports
+
+LAYOUTS = {
+    "NodeRegistry": ["owners", "stakes", "listings"],
+    "SessionManager": ["parties", "signers", "outcomes", "money", "latest_draw", "credit_of", "active_sessions"],
+    "ReputationLedger": ["tallies", "weights", "scores"],
+    "ExperienceLedger": ["attested", "spent"],
+    "RoutingLens": [],
+}
+
+
+def test_exports__of_the_sources__are_the_committed_files():
+    stale = [path.name for path, content in exports() if not path.exists() or path.read_text() != content]
+    assert stale == [], "run: python scripts/export_abi.py"
+
+
+def test_artifacts__in_the_folder__are_the_exported_ones_alone():
+    names = {f"{name.rsplit('/', maxsplit=1)[-1]}.json" for name in EXPORTED}
+    assert {path.name for path in ARTIFACTS.glob("*.json")} == names
+
+
+def test_artifacts__of_every_contract__have_the_bytecode_that_ape_tests(project):
+    for path in sorted(ARTIFACTS.glob("*.json")):
+        artifact = json.loads(path.read_text())
+        deployed = project.contracts[artifact["contract"]].contract_type.deployment_bytecode.bytecode
+        assert deployed.removeprefix("0x") == artifact["bytecode"].removeprefix("0x"), path.name
+
+
+def test_storage_layouts__of_the_contracts__hold_the_packed_words_and_fit():
+    for name, variables in LAYOUTS.items():
+        artifact = json.loads((ARTIFACTS / f"{name}.json").read_text())
+        layout = artifact["storage_layout"].get("storage_layout", {})
+        assert set(variables) <= set(layout), name
+        assert len(artifact["runtime_bytecode"]) // 2 - 1 <= 24_576, name

@@ -1,0 +1,29 @@
+import ape
+from eth_utils import keccak
+
+from tests.contracts.world import (
+    CATEGORY_ID,
+    NO_CAP,
+)
+
+SEED = keccak(text="seed")
+
+
+def test_order__of_a_draw__is_every_kept_one_once_and_cut_at_its_length(market):
+    whole = list(market.lens.order(CATEGORY_ID, NO_CAP, SEED, 16))
+    assert sorted(whole) == [1, 2]
+    for length in (0, 1, 2):
+        assert list(market.lens.order(CATEGORY_ID, NO_CAP, SEED, length)) == whole[:length]
+
+
+def test_order__longer_than_16__reverts(world):
+    with ape.reverts("lens: order too long"):
+        world.lens.order(CATEGORY_ID, NO_CAP, SEED, 17)
+
+
+def test_order__at_an_older_block__is_what_it_was(market):
+    block = market.chain.blocks.height
+    before = list(market.lens.order(CATEGORY_ID, NO_CAP, SEED, 16))
+    market.registry.set_active(before[0], False, sender=market.operator if before[0] == 1 else market.rival)
+    assert list(market.lens.order(CATEGORY_ID, NO_CAP, SEED, 16)) == before[1:]
+    assert list(market.lens.order(CATEGORY_ID, NO_CAP, SEED, 16, block_id=block)) == before
