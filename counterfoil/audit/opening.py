@@ -1,0 +1,75 @@
+"""Opening what an audit reads from: the chain, the index, the folder of receipts."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Literal
+
+from counterfoil.audit.index import IndexSource
+from counterfoil.audit.session import Auditor
+from counterfoil.audit.state import StateSource
+from counterfoil.chain.connection import connect
+from counterfoil.reading import reading
+from counterfoil.receipt_store import ReceiptStore
+from indexer import query
+from indexer.errors import StoreError, UserError
+from indexer.query import Store, open_store
+from indexer.settings import Settings
+
+By = Literal["state", "index", "both"]
+
+
+@contextmanager
+def open_auditor(settings: Settings, by: By = "both") -> Iterator[Auditor]:
+    """Open an auditor. With "both" an index that cannot be opened is told of in the audit; all else is raised.
+
+    Raises UserError: the deployment, the RPC or (by "index" alone) the index is missing or of another chain.
+    """
+    receipts = ReceiptStore(settings.home / "receipts")
+    with ExitStack() as stack:
+        if by == "index":
+            store = _open(stack, settings)
+            yield _by_index(store, receipts)
+            return
+        chain = connect(settings)
+        stack.callback(chain.close)
+        index, problem = None, None
+        if by == "both":
+            try:
+                store = _open(stack, settings)
+                _check_same(store, chain.chain_id, chain.deployment.addresses())
+                index = IndexSource(store)
+            except UserError as error:
+                problem = str(error)
+        yield Auditor(
+            chain_id=chain.chain_id,
+            addresses=chain.deployment.addresses(),
+            receipts=receipts,
+            state=StateSource(chain),
+            index=index,
+            index_problem=problem,
+        )
+
+
+def _open(stack: ExitStack, settings: Settings) -> Store:
+    with reading():
+        return stack.enter_context(open_store(settings.database_url()))
+
+
+def _by_index(store: Store, receipts: ReceiptStore) -> Auditor:
+    with reading():
+        answer = query.status(store)
+    return Auditor(
+        chain_id=answer.as_of.chain_id,
+        addresses=answer.value.addresses,
+        receipts=receipts,
+        index=IndexSource(store),
+    )
+
+
+def _check_same(store: Store, chain_id: int, addresses: dict[str, str]) -> None:
+    with reading():
+        answer = query.status(store)
+    if (answer.as_of.chain_id, dict(answer.value.addresses)) != (chain_id, addresses):
+        raise StoreError(
+            f"The index at {store.label} is of another deployment: name the right one with --database or --deployment."
+        )

@@ -1,0 +1,71 @@
+"""The entry point: commands are imported only when they are called, and every error ends in a sentence."""
+
+import importlib
+from typing import Any, Final
+
+import click
+
+from counterfoil.receipts import ReceiptError
+from counterfoil.routing.lottery import LotteryError
+from indexer.errors import IndexerError, RetryableError
+
+COMMANDS: Final = {
+    "audit": "counterfoil.cli.audit:audit",
+    "index": "counterfoil.cli.index:index",
+    "node": "counterfoil.cli.node:node",
+    "nodes": "counterfoil.cli.nodes:nodes",
+    "receipt": "counterfoil.cli.receipt:receipt",
+    "route": "counterfoil.cli.route:route",
+    "serve": "counterfoil.cli.serve:serve",
+    "service": "counterfoil.cli.services:service",
+    "services": "counterfoil.cli.services:services",
+    "session": "counterfoil.cli.sessions:session",
+    "sessions": "counterfoil.cli.sessions:sessions",
+}
+
+
+class SentenceError(click.ClickException):
+    """An error as its sentence on stderr; exit code 2."""
+
+    exit_code = 2
+
+    def show(self, file: Any = None) -> None:  # noqa: ANN401
+        """Print the sentence alone."""
+        click.echo(self.format_message(), file=file, err=file is None)
+
+
+class Commands(click.Group):
+    """The commands by name, each imported from its own module."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Every command's name."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import one command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, name = COMMANDS[cmd_name].split(":")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401
+        """Run a command; what it raises on purpose becomes a sentence."""
+        try:
+            return super().invoke(ctx)
+        except RetryableError as error:
+            raise SentenceError(f"{_sentence(error)} Check the RPC, then try again.") from error
+        except (IndexerError, ReceiptError, LotteryError) as error:
+            raise SentenceError(_sentence(error)) from error
+
+
+def _sentence(error: Exception) -> str:
+    text = str(error)
+    start = text[:1].upper() + text[1:]
+    return start if start.endswith((".", "!")) else f"{start}."
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="counterfoil")
+def main() -> None:
+    """Counterfoil routes paid calls to service nodes; what it chose, and why, anyone can replay from chain state."""

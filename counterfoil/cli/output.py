@@ -1,0 +1,85 @@
+"""Printing: tables that fit 100 columns, JSON, and texts from the chain made harmless."""
+
+import json
+from collections.abc import Iterable, Sequence
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from indexer.query import AsOf
+
+WIDTH = 100
+
+
+def console(*, err: bool = False) -> Console:
+    """A console of at most 100 columns; off a terminal exactly 100 and without colour."""
+    made = Console(stderr=err, highlight=False, emoji=False, markup=False)
+    if not made.is_terminal or made.width > WIDTH:
+        made.width = WIDTH
+    return made
+
+
+def print_json(document: object) -> None:
+    """Print JSON with sorted names."""
+    click.echo(json.dumps(document, indent=2, sort_keys=True))
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> None:
+    """Print a table; a column whose name starts with `>` stands to the right."""
+    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=None, pad_edge=False)
+    for name in columns:
+        right = name.startswith(">")
+        table.add_column(name.removeprefix(">"), justify="right" if right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(plain(cell) for cell in row))
+    _print_trimmed(table)
+
+
+def print_pairs(pairs: Iterable[tuple[str, object]]) -> None:
+    """Print names with their values below each other."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, value in pairs:
+        table.add_row(plain(name), plain(value))
+    _print_trimmed(table)
+
+
+def _print_trimmed(table: Table) -> None:
+    # rich pads every cell of the last column; nobody wants to copy blanks.
+    screen = console()
+    with screen.capture() as captured:
+        screen.print(table)
+    click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def print_as_of(as_of: AsOf) -> None:
+    """Say which block an answer is the state after."""
+    final = ", final" if as_of.finalized else ""
+    console().print(plain(f"as of block {as_of.block} ({short(as_of.hash)}{final}) of chain {as_of.chain_id}"))
+
+
+def plain(value: object) -> Text:
+    """Text that no terminal takes for a command: names and URLs from the chain may hold anything."""
+    text = "-" if value is None else str(value)
+    return Text("".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text))
+
+
+def short(text: str) -> str:
+    """The start of an id or address, enough to type as a prefix."""
+    return text if len(text) <= 14 else f"{text[:12]}…"
+
+
+def amount(number: int) -> str:
+    """An amount in base units, digits in groups of three."""
+    return f"{number:,}"
+
+
+def rating(rating_sum: int, rating_count: int) -> str:
+    """A mean score with its count, as `92.5 of 4`; an unrated one says so."""
+    if rating_count == 0:
+        return "unrated"
+    tenths = rating_sum * 10 // rating_count
+    return f"{tenths // 10}.{tenths % 10} of {rating_count}"

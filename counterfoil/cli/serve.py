@@ -1,0 +1,22 @@
+"""`counterfoil serve`: the HTTP API."""
+
+import click
+
+from counterfoil.cli.options import Common, common
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", type=click.IntRange(1, 65535), default=8700, show_default=True, help="Port to listen on.")
+@common
+def serve(common: Common, host: str, port: int) -> None:
+    """Serve the index over HTTP. It is read, never written: keep it in step with `counterfoil index run --follow`."""
+    import uvicorn
+
+    from counterfoil.api.app import create_app
+    from counterfoil.reading import open_index
+    from counterfoil.receipt_store import ReceiptStore
+
+    with open_index(common.settings) as store:
+        app = create_app(store, ReceiptStore(common.settings.home / "receipts"))
+        uvicorn.run(app, host=host, port=port, log_level="warning")
