@@ -1,0 +1,1 @@
+"""What an agent runs: choose, open, call, settle, rate, attest."""

@@ -1,0 +1,56 @@
+"""Where an agent's calls may go: an endpoint string from the registry is anybody's text."""
+
+import ipaddress
+import socket
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+MAX_ENDPOINT = 256
+
+
+class EndpointError(ValueError):
+    """An endpoint that is not called; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A checked endpoint: `url` names the address that was checked, so that no second look-up can lead elsewhere.
+
+    `host` is for the Host header, `name` for the certificate.
+    """
+
+    url: str
+    host: str
+    name: str
+
+
+def resolve(endpoint: str, *, allow_private: bool) -> Target:
+    """Check an endpoint and pin its address.
+
+    Raises EndpointError for anything but http and https, for credentials, and for an address in a private, loopback or
+    otherwise special network unless `allow_private`.
+    """
+    if len(endpoint) > MAX_ENDPOINT or not endpoint.isascii() or not endpoint.isprintable():
+        raise EndpointError("the endpoint is not a plain URL of at most 256 characters")
+    try:
+        parts = urlsplit(endpoint)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError as error:
+        raise EndpointError("the endpoint cannot be read as a URL") from error
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.password:
+        raise EndpointError("the endpoint is no http or https URL without credentials")
+    address = _address(parts.hostname, port, allow_private=allow_private)
+    path = parts.path.rstrip("/")
+    return Target(f"{parts.scheme}://{address}:{port}{path}", parts.netloc, parts.hostname)
+
+
+def _address(host: str, port: int, *, allow_private: bool) -> str:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise EndpointError(f"the host {host} has no address") from error
+    addresses = [ipaddress.ip_address(str(entry[4][0]).split("%")[0]) for entry in found]
+    if not allow_private and not all(address.is_global and not address.is_multicast for address in addresses):
+        raise EndpointError(f"the host {host} is in a private network; allow that if it is meant")
+    chosen = addresses[0]
+    return f"[{chosen}]" if chosen.version == 6 else str(chosen)

@@ -1,0 +1,1 @@
+"""The HTTP API: reads of the index, as of any block."""

@@ -1,0 +1,70 @@
+"""What the demo shows at its end."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from counterfoil.agent.runner import RunRecord
+from counterfoil.audit.model import Outcome
+from counterfoil.audit.range import RangeAudit, Share
+from counterfoil.demo.cast import OPERATORS, TOKEN
+from counterfoil.receipt_store import ReceiptStore
+from counterfoil.routing.reasons import percent
+from indexer import query
+from indexer.query import ServiceView, Store
+
+WIDTH = 100
+
+
+def show(
+    console: Console, store: Store, receipts: ReceiptStore, records: Sequence[RunRecord], audit: RangeAudit
+) -> None:
+    """Print the receipt, the services, what the jobs came to, and the audit's verdict."""
+    shown = next((a.decision for r in reversed(records) for a in r.attempts if a.attempt > 0), None)
+    shown = shown or records[-1].attempts[-1].decision
+    console.print(f"\nOne receipt, {shown}:", soft_wrap=True)
+    console.print(json.dumps(json.loads(receipts.read(shown) or b"{}"), indent=1), markup=False, soft_wrap=True)
+    console.print(services_table(store, {share.service_id: share for share in audit.shares}))
+    console.print(f"\n{jobs_sentence(records)}", soft_wrap=True)
+    for fault in (one for one in audit.audits if one.outcome is not Outcome.OK):
+        console.print(f"{fault.session_id}: {fault.outcome}: {fault.first_difference}", soft_wrap=True)
+    console.print(f"\n{audit.summary}")
+
+
+def services_table(store: Store, shares: Mapping[int, Share]) -> Table:
+    """Every service with its standing, and the sessions it got beside those its weights promised."""
+    title = "Services: what they are, and what they got (skipped: attempts that found the node down)"
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    for heading in ("service", "node", "category"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("stake", "price", "rating", "sessions", "skipped", "share", "promised"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for service in query.services(store).value.items:
+        table.add_row(*service_row(service, shares.get(service.service_id)))
+    return table
+
+
+def service_row(service: ServiceView, share: Share | None) -> tuple[str, ...]:
+    """One line of the table: stake in whole tokens, price in base units, mean rating with its count."""
+    rated = f"{service.rating_sum // service.rating_count} ({service.rating_count})" if service.rating_count else "-"
+    got = ("0", "0", "-", "-")
+    if share is not None:
+        got = (str(share.sessions), str(share.skipped), percent(share.observed), percent(share.promised))
+    name = OPERATORS[service.node_id - 1].name
+    standing = (str(service.service_id), name, service.category, f"{service.stake // TOKEN:,}", str(service.price))
+    return (*standing, rated, *got)
+
+
+def jobs_sentence(records: Sequence[RunRecord]) -> str:
+    """What the jobs came to, in one sentence."""
+    attempts = [attempt for record in records for attempt in record.attempts]
+    done = sum(any(attempt.worked for attempt in record.attempts) for record in records)
+    unreached = sum(skip.reason.startswith("node not reached") for record in records for skip in record.skipped)
+    failed = sum(not attempt.worked for attempt in attempts)
+    paid = sum(attempt.paid for attempt in attempts)
+    return (
+        f"{done} of {len(records)} jobs done in {len(attempts)} sessions for {paid} base units; "
+        f"{unreached} attempts found the node down, {failed} sessions failed and paid nothing"
+    )

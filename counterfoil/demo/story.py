@@ -1,0 +1,112 @@
+"""The demo's story: agents choose, open, call, settle, rate and attest, while a reorg happens on the way."""
+
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from threading import Lock
+
+from counterfoil.agent.desk import Desk, desk
+from counterfoil.agent.runner import Agent, Job, RunRecord
+from counterfoil.chain.connection import Chain, connect
+from counterfoil.demo.cast import AGENTS, ERRANDS, agent_account
+from counterfoil.demo.stage import Stage
+from counterfoil.receipt_store import ReceiptStore
+from indexer.query import Store
+
+REORG_DEPTH = 3
+SAY_EVERY = 10
+
+
+class Tickets:
+    """How many sessions may still be opened, shared by all agents."""
+
+    def __init__(self, total: int) -> None:
+        self._left = total
+        self._lock = Lock()
+
+    def take(self) -> bool:
+        """Take one; False when none is left."""
+        with self._lock:
+            taken = self._left > 0
+            self._left -= taken
+        return taken
+
+    def give_back(self) -> None:
+        """A session that a reorg took away does not count."""
+        with self._lock:
+            self._left += 1
+
+
+class Story:
+    """Plays so many sessions; `say` hears of the progress."""
+
+    def __init__(self, stage: Stage, store: Store, say: Callable[[str], None]) -> None:
+        self._stage = stage
+        self._store = store
+        self._say = say
+        self._opened = 0
+        self._lock = Lock()
+
+    def play(self, sessions: int) -> list[RunRecord]:
+        """Play half of the sessions, one with a reorg under it, and the rest."""
+        before = sessions // 2
+        records = self._play_together(before)
+        if sessions > before:
+            records.append(self._play_reorg())
+        return records + self._play_together(sessions - before - 1)
+
+    def _play_together(self, sessions: int) -> list[RunRecord]:
+        tickets = Tickets(sessions)
+        with ThreadPoolExecutor(AGENTS) as pool:
+            played = pool.map(lambda position: self._play_agent(position, tickets), range(AGENTS))
+            return [record for records in played for record in records]
+
+    def _play_agent(self, position: int, tickets: Tickets) -> list[RunRecord]:
+        agent = Agent(self._desk(connect(self._stage.settings), position), may_open=tickets.take, opened=self._count)
+        records: list[RunRecord] = []
+        for turn in count(position):
+            record = agent.run(job(turn))
+            if not record.attempts:
+                return records
+            records.append(record)
+        return records
+
+    def _play_reorg(self) -> RunRecord:
+        """Have the chain replace the block that a session was just opened in, with the snapshot it was chosen on."""
+        tickets = Tickets(1)
+        reorgs = Tickets(1)
+        chain = connect(self._stage.settings)
+        request(chain, "anvil_mine", [hex(REORG_DEPTH - 1)])
+
+        def opened(session_id: str) -> None:
+            if reorgs.take():
+                request(chain, "anvil_reorg", [REORG_DEPTH, []])
+                tickets.give_back()
+                self._say(f"  a reorg of depth {REORG_DEPTH} replaced session {session_id[:10]}; its agent draws anew")
+            else:
+                self._count(session_id)
+
+        return Agent(self._desk(chain, 0), may_open=tickets.take, opened=opened).run(job(0))
+
+    def _desk(self, chain: Chain, position: int) -> Desk:
+        receipts = ReceiptStore(self._stage.settings.home / "receipts")
+        return desk(chain, agent_account(position), self._store, receipts, allow_private=True)
+
+    def _count(self, _: str) -> None:
+        with self._lock:
+            self._opened += 1
+            if self._opened % SAY_EVERY == 0:
+                self._say(f"  {self._opened} sessions opened")
+
+
+def job(turn: int) -> Job:
+    """The job of that turn."""
+    errand = ERRANDS[turn % len(ERRANDS)]
+    bodies = tuple(json.dumps({"question": question}).encode() for question in errand.questions)
+    return Job(errand.category, bodies, need=errand.need, task=errand.task, tool=errand.category.split(":")[1])
+
+
+def request(chain: Chain, method: str, params: list[object]) -> None:
+    """Ask the local chain for something that only a development chain does."""
+    chain.provider.make_request(method, params)  # type: ignore[arg-type]

@@ -1,0 +1,1 @@
+"""What an operator runs in front of its service: voucher checks, serving, settlement."""

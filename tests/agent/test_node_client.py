@@ -1,0 +1,119 @@
+"""The client against servers that misbehave, each a real socket."""
+
+import socket
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+from counterfoil.agent.node_client import MAX_ANSWER, NodeClient, NodeError, NodeRefusedError
+from counterfoil.node.vouchers import Voucher
+
+VOUCHER = Voucher("0x" + "ab" * 32, 100, 1, b"\x01" * 65)
+
+
+@contextmanager
+def server(answer, hold=False):
+    """Answer one connection with these bytes; `hold` then leaves it open until the block ends."""
+    done = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        received = []
+
+        def serve():
+            connection, _ = listening.accept()
+            with connection:
+                received.append(connection.recv(65536))
+                try:
+                    connection.sendall(answer)
+                except OSError:
+                    return
+                if hold:
+                    done.wait(10)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}", received
+        finally:
+            done.set()
+            thread.join()
+
+
+def http(status, body=b"", headers=b""):
+    head = f"HTTP/1.1 {status} X\r\nContent-Length: {len(body)}\r\nConnection: close\r\n".encode()
+    return head + headers + b"\r\n" + body
+
+
+def client(url, seconds=5):
+    return NodeClient(url, seconds, allow_private=True)
+
+
+def test_call__with_an_answer__gives_its_bytes_and_sends_the_voucher_in_headers():
+    with server(http(200, b"\x00answer")) as (url, received):
+        assert client(url).call(VOUCHER, b"question") == b"\x00answer"
+    request = received[0].decode()
+    assert request.startswith("POST /call HTTP/1.1\r\n")
+    for header in (f"counterfoil-session: {VOUCHER.session_id}", "counterfoil-amount: 100", "counterfoil-calls: 1"):
+        assert header in request.lower()
+    assert "counterfoil-signature: 0x" + "01" * 65 in request.lower()
+
+
+def test_call__with_an_error_of_ours__names_its_type():
+    body = b'{"error": {"type": "above_deposit", "message": "x"}}'
+    with server(http(402, body)) as (url, _), pytest.raises(NodeRefusedError) as refused:
+        client(url).call(VOUCHER, b"")
+    assert (refused.value.status, refused.value.kind) == (402, "above_deposit")
+    assert str(refused.value) == "the node answered 402 above_deposit"
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"<html>", b"[1]", b'{"error": {"type": "no\\nspaces allowed"}}', b'{"error": {"type": 5}}']
+)
+def test_call__with_an_error_of_another_form__repeats_none_of_its_text(body):
+    with server(http(500, body)) as (url, _), pytest.raises(NodeRefusedError) as refused:
+        client(url).call(VOUCHER, b"")
+    assert str(refused.value) == "the node answered 500"
+
+
+def test_call__with_a_redirect__does_not_follow_it():
+    redirect = http(302, b"", b"Location: http://127.0.0.1:1/\r\n")
+    with server(redirect) as (url, _), pytest.raises(NodeRefusedError) as refused:
+        client(url).call(VOUCHER, b"")
+    assert refused.value.status == 302
+
+
+def test_call__with_an_answer_over_the_limit__stops_reading():
+    with server(http(200, b"x" * (MAX_ANSWER + 1))) as (url, _), pytest.raises(NodeError, match="over 1048576 bytes"):
+        client(url).call(VOUCHER, b"")
+
+
+def test_call__with_a_connection_cut_in_mid_body__is_an_error():
+    cut = http(200, b"x" * 100)[:-50]
+    with server(cut) as (url, _), pytest.raises(NodeError, match="connection failed"):
+        client(url).call(VOUCHER, b"")
+
+
+def test_call__with_a_node_that_hangs__ends_in_time():
+    with server(b"", hold=True) as (url, _), pytest.raises(NodeError, match=r"no answer within 0\.2 s"):
+        client(url, seconds=0.2).call(VOUCHER, b"")
+
+
+def test_call__with_rubbish__is_an_error():
+    with server(b"\x00\xff\r\n\r\n") as (url, _), pytest.raises(NodeError, match="connection failed"):
+        client(url).call(VOUCHER, b"")
+
+
+def test_probe__where_nobody_listens__is_an_error():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+        with pytest.raises(NodeError, match="connection failed"):
+            client(url).probe()
+
+
+def test_probe__of_a_private_address_that_is_not_allowed__never_connects():
+    with server(http(200)) as (url, received):
+        with pytest.raises(NodeError, match="private network"):
+            NodeClient(url).probe()
+        assert received == []
+        client(url).probe()

@@ -1,0 +1,138 @@
+"""Jobs on a real chain, with real nodes and an index that follows."""
+
+import pytest
+
+from counterfoil.agent.runner import Agent, Job
+from counterfoil.chain.errors import ChainError
+from counterfoil.receipts import ReceiptError
+from indexer import query
+from tests.support.market import broken, market
+
+
+def job(**changes):
+    fields = {"category": "data:crypto-price", "bodies": (b"a", b"b"), "need": "data:crypto", "task": "t", "tool": "x"}
+    return Job(**(fields | changes))
+
+
+@pytest.fixture
+def scene(tmp_path):
+    with market(tmp_path) as built:
+        yield built
+
+
+def test_run__with_one_good_node__opens_calls_settles_rates_and_attests(scene):
+    service_id = scene.node("olga", price=100)
+    desk = scene.desk("alice", scene.follow())
+    record = Agent(desk).run(job())
+    assert record.outputs == (b'{"echo": "a"}', b'{"echo": "b"}')
+    (attempt,) = record.attempts
+    assert (attempt.service_id, attempt.attempt, attempt.paid, attempt.worked) == (service_id, 0, 200, True)
+    assert desk.manager.session(attempt.session_id).status == 3
+    assert desk.reputation.score_of(attempt.session_id) == attempt.rating.score == 100
+    receipt = desk.receipts.load(attempt.decision)
+    assert (receipt.choice, receipt.previous) == (service_id, None)
+    attested = scene.world.chain.web3.eth.get_logs(
+        {"address": desk.experience.contract.address, "fromBlock": 0, "topics": [None, attempt.session_id]}
+    )
+    assert len(attested) == 1
+
+
+def test_run__twice__links_the_second_receipt_to_the_first_and_spends_credit(scene):
+    scene.node("olga", price=100)
+    desk = scene.desk("alice", scene.follow())
+    agent = Agent(desk)
+    first, second = agent.run(job()), agent.run(job(bodies=(b"a", b"b", b"c")))
+    assert desk.receipts.load(second.attempts[0].decision).previous == first.attempts[0].decision
+    assert desk.manager.draws(desk.address) == 2
+
+
+def test_run__with_a_node_that_is_down__opens_with_the_next_of_the_same_draw(scene):
+    down = scene.node("dora", stake=500_000_000, up=False)
+    good = scene.node("olga", stake=1_000_000)
+    desk = scene.desk("alice", scene.follow())
+    agent = Agent(desk)
+    records = [agent.run(job()) for _ in range(6)]
+    skipping = [record for record in records if record.skipped]
+    assert skipping, "the node that is down holds nearly all of the weight"
+    for record in skipping:
+        (attempt,) = record.attempts
+        assert (attempt.service_id, attempt.attempt) == (good, 1)
+        receipt = desk.receipts.load(attempt.decision)
+        assert receipt.order == (down, good)
+        assert receipt.skipped[0].service_id == down
+        assert receipt.skipped[0].reason == "node not reached: the connection failed"
+
+
+def test_run__with_a_node_that_fails_after_its_session_was_opened__follows_with_the_next_attempt(scene):
+    bad = scene.node("ben", stake=500_000_000, upstream=broken)
+    good = scene.node("olga", stake=1_000_000)
+    desk = scene.desk("alice", scene.follow())
+    agent = Agent(desk)
+    record = next(r for r in (agent.run(job()) for _ in range(20)) if len(r.attempts) == 2)
+    failed, worked = record.attempts
+    assert (failed.service_id, failed.worked, failed.paid, failed.rating.score) == (bad, False, 0, 0)
+    assert (worked.service_id, worked.worked, worked.attempt) == (good, True, 1)
+    first, second = desk.receipts.load(failed.decision), desk.receipts.load(worked.decision)
+    assert (first.draw_seed, first.snapshot_block) == (second.draw_seed, second.snapshot_block)
+    assert second.skipped[0].reason == f"session {failed.session_id[:10]} failed: the node answered 502 upstream_failed"
+    assert desk.manager.active_sessions(1) == 0
+
+
+def test_run__with_a_pin__serves_by_it_whatever_the_guard_says(scene):
+    scene.node("olga", price=100)
+    dear = scene.node("dora", price=10_000)
+    record = Agent(scene.desk("alice", scene.follow())).run(job(pinned=dear))
+    assert [attempt.service_id for attempt in record.attempts] == [dear]
+
+
+def test_run__with_a_session_that_a_reorg_replaced__draws_anew_and_blames_nobody(scene):
+    scene.node("olga", price=100)
+    desk = scene.desk("alice", scene.follow())
+    scene.world.rpc("anvil_mine", "0x2")
+    opened = []
+
+    def replace_the_first(session_id):
+        opened.append(session_id)
+        if len(opened) == 1:
+            scene.world.rpc("anvil_reorg", 3, [])
+
+    record = Agent(desk, opened=replace_the_first).run(job())
+    assert len(set(opened)) == 2
+    assert [attempt.session_id for attempt in record.attempts] == opened[1:]
+    assert desk.manager.session(opened[0]).status == 0
+    assert desk.reputation.ratings(1).rating_count == 1
+
+
+def test_run__with_a_budget_that_is_spent__opens_nothing(scene):
+    scene.node("olga")
+    desk = scene.desk("alice", scene.follow())
+    record = Agent(desk, may_open=lambda: False).run(job())
+    assert (record.attempts, record.outputs) == ((), ())
+    assert desk.manager.draws(desk.address) == 0
+
+
+def test_run__in_an_empty_category__says_so(scene):
+    scene.node("olga")
+    with pytest.raises(ReceiptError):
+        Agent(scene.desk("alice", scene.follow())).run(job(category="llm:completion"))
+
+
+def test_run__with_an_index_of_another_fork__says_that_it_does_not_follow(scene, monkeypatch):
+    scene.node("olga")
+    store = scene.follow()
+    monkeypatch.setattr("counterfoil.agent.runner.INDEX_POLLS", 1)
+    monkeypatch.setattr("counterfoil.agent.runner.INDEX_POLL_SECONDS", 0)
+    real = query.candidates
+
+    def foreign(*arguments):
+        answer = real(*arguments)
+        return query.Answer(query.AsOf(31337, answer.as_of.block, "0x" + "00" * 32, 0, False), answer.value)
+
+    monkeypatch.setattr(query, "candidates", foreign)
+    with pytest.raises(ChainError, match="does not follow this chain"):
+        Agent(scene.desk("alice", store)).run(job())
+
+
+def test_job__without_calls__is_an_error():
+    with pytest.raises(ValueError, match="at least one call"):
+        job(bodies=())

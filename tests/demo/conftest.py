@@ -1,0 +1,48 @@
+"""One short demo that is kept up, as a user would run it, for all tests of this folder."""
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+SESSIONS = 12
+DEMO = [sys.executable, "-m", "counterfoil.demo"]
+
+
+@dataclass(frozen=True)
+class Demo:
+    """What the demo printed, and the environment that it told its user to set."""
+
+    home: Path
+    output: str
+    environment: dict
+    api: str
+
+    def run(self, command, **environment):
+        """Run a command of the README's."""
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        variables = {**self.environment, "PATH": path, **environment}
+        return subprocess.run(
+            command, env=variables, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
+        )
+
+
+@pytest.fixture(scope="package")
+def demo(tmp_path_factory):
+    home = tmp_path_factory.mktemp("demo") / "home"
+    ran = subprocess.run(
+        [*DEMO, "--sessions", str(SESSIONS), "--keep", "--home", str(home)],
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=280,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    told = dict(re.findall(r"(COUNTERFOIL_\w+)=(\S+)", ran.stdout))
+    yield Demo(home, ran.stdout, told, re.search(r"API at (\S+?)\.\s", ran.stdout).group(1))
+    stopped = subprocess.run(
+        [*DEMO, "--stop", "--home", str(home)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert re.findall(r"earlier demo's (\w+)", stopped.stdout) == ["api", "nodes", "index", "chain"]
