@@ -4,6 +4,8 @@ BIN := $(CURDIR)/.venv/bin
 export PATH := $(BIN):$(PATH)
 export APE_DATA_FOLDER := $(CURDIR)/.ape
 export VIRTUAL_ENV := $(CURDIR)/.venv
+# The machine's own certificates, as its other tools use them.
+export UV_SYSTEM_CERTS := true
 unexport PYTHONHOME
 
 # make help lists these.

@@ -37,7 +37,9 @@ def packaged_npm() -> list[str]:
 def main() -> None:
     """Run `npm ci`; prints npm's own words and exits with its code when it fails."""
     command = machine_npm() or packaged_npm()
-    install = subprocess.run([*command, "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=ROOT, check=False)
+    install = subprocess.run(
+        [*command, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier"], cwd=ROOT, check=False
+    )
     sys.exit(install.returncode)
 
 
