@@ -19,6 +19,25 @@ from .modules import signatures
 from .modules import token
 
 
+interface IAuthorizedToken:
+    def receiveWithAuthorization(
+        sender: address,
+        receiver: address,
+        amount: uint256,
+        valid_after: uint256,
+        valid_before: uint256,
+        nonce: bytes32,
+        signature: Bytes[MAX_SIGNATURE],
+    ): nonpayable
+    def authorizationState(authorizer: address, nonce: bytes32) -> bool: view
+
+
+struct Authorization:
+    amount: uint256
+    valid_after: uint256
+    valid_before: uint256
+
+
 struct Choice:
     policy: uint8
     nonce: uint256
@@ -62,7 +81,9 @@ CLOSING: constant(uint256) = 2
 SETTLED: constant(uint256) = 3
 MAX_AMOUNT: constant(uint256) = 2 ** 128
 MAX_COUNT: constant(uint256) = 2 ** 32
+MAX_SIGNATURE: constant(uint256) = 1024
 BLOCK_HASHES: constant(uint256) = 256
+TERMS_TYPE_HASH: constant(bytes32) = keccak256("Counterfoil open_with_authorization v1")
 VOUCHER_TYPE_HASH: constant(bytes32) = keccak256("Voucher(bytes32 sessionId,uint256 amount,uint256 calls)")
 
 PAYMENT_TOKEN: immutable(IERC20)
@@ -195,47 +216,42 @@ def open(
            the digest of the receipt.
     @return The session's id, which a reorg that replaces the session does not bring back.
     """
-    listing: INodeRegistry.Listing = staticcall REGISTRY.listing_of(service_id)
-    assert listing.routable, "sessions: service not routable"
-    assert listing.price <= max_price, "sessions: price above max_price"
-    assert deposit >= listing.price, "sessions: deposit below price"
-    assert deposit < MAX_AMOUNT, "sessions: deposit too large"
-    assert duration > 0 and duration <= MAX_DURATION, "sessions: duration out of range"
-    self._check_snapshot(choice)
-    draw_seed: bytes32 = keccak256(abi_encode(choice.snapshot_hash, msg.sender, choice.nonce, listing.category_id))
-    self._draw(msg.sender, draw_seed, choice)
-    session_signer: address = signer
-    if signer == empty(address):
-        session_signer = msg.sender
-    session_id: bytes32 = self._session_id(msg.sender, service_id, listing, session_signer, draw_seed, choice)
-    assert self.parties[session_id] == 0, "sessions: id already used"
-    expires_at: uint256 = block.timestamp + duration
-    self.parties[session_id] = packing._pack_account(msg.sender, service_id, listing.node_id)
-    self.signers[session_id] = packing._pack_account(session_signer, expires_at, 0)
-    self.outcomes[session_id] = packing._pack_outcome(listing.operator, 0, OPEN, 0)
-    self.money[session_id] = packing._low_high(deposit, listing.price)
-    self.active_sessions[listing.node_id] += 1
-    log SessionOpened(
-        session_id=session_id,
-        client=msg.sender,
-        service_id=service_id,
-        node_id=listing.node_id,
-        operator=listing.operator,
-        signer=session_signer,
-        price=listing.price,
-        max_price=max_price,
-        deposit=deposit,
-        expires_at=expires_at,
-        policy=choice.policy,
-        nonce=choice.nonce,
-        attempt=choice.attempt,
-        snapshot_block=choice.snapshot_block,
-        snapshot_hash=choice.snapshot_hash,
-        draw_seed=draw_seed,
-        price_cap=choice.price_cap,
-        decision=choice.decision,
-    )
+    session_id: bytes32 = self._open(msg.sender, service_id, deposit, max_price, duration, signer, choice)
     self._take(msg.sender, session_id, deposit)
+    return session_id
+
+
+@external
+def open_with_authorization(
+    client: address,
+    service_id: uint256,
+    deposit: uint256,
+    max_price: uint256,
+    duration: uint256,
+    signer: address,
+    choice: Choice,
+    authorization: Authorization,
+    signature: Bytes[MAX_SIGNATURE],
+) -> bytes32:
+    """
+    @notice Opens a session for a client that pays no gas: it signed an EIP-3009 authorisation whose nonce is the hash of
+            all these terms, so that nothing can be changed on the way. Anyone may carry it here.
+    @param client Who opens and pays.
+    @param service_id As in `open`.
+    @param deposit Taken from the client's credit, to which the authorised amount is added first.
+    @param max_price As in `open`.
+    @param duration As in `open`.
+    @param signer As in `open`.
+    @param choice As in `open`.
+    @param authorization The amount, which may be 0 where credit is enough, and its times of validity.
+    @param signature The client's, over the token's `ReceiveWithAuthorization` with this contract as receiver.
+    @return The session's id.
+    """
+    nonce: bytes32 = self._terms_hash(client, service_id, deposit, max_price, duration, signer, choice)
+    self._receive(client, authorization, nonce, signature)
+    session_id: bytes32 = self._open(client, service_id, deposit, max_price, duration, signer, choice)
+    assert self.credit_of[client] >= deposit, "sessions: authorised less than the deposit"
+    self._take(client, session_id, deposit)
     return session_id
 
 
@@ -419,6 +435,106 @@ def _only_status(session_id: bytes32, status: uint256):
         assert held == OPEN, "sessions: not open"
     else:
         assert held == status, "sessions: close not requested"
+
+
+@internal
+def _open(
+    client: address,
+    service_id: uint256,
+    deposit: uint256,
+    max_price: uint256,
+    duration: uint256,
+    signer: address,
+    choice: Choice,
+) -> bytes32:
+    """
+    @notice Checks the terms and writes the session; its deposit is taken by the caller of this.
+    """
+    listing: INodeRegistry.Listing = staticcall REGISTRY.listing_of(service_id)
+    assert listing.routable, "sessions: service not routable"
+    assert listing.price <= max_price, "sessions: price above max_price"
+    assert deposit >= listing.price, "sessions: deposit below price"
+    assert deposit < MAX_AMOUNT, "sessions: deposit too large"
+    assert duration > 0 and duration <= MAX_DURATION, "sessions: duration out of range"
+    self._check_snapshot(choice)
+    draw_seed: bytes32 = keccak256(abi_encode(choice.snapshot_hash, client, choice.nonce, listing.category_id))
+    self._draw(client, draw_seed, choice)
+    session_signer: address = signer
+    if signer == empty(address):
+        session_signer = client
+    session_id: bytes32 = self._session_id(client, service_id, listing, session_signer, draw_seed, choice)
+    assert self.parties[session_id] == 0, "sessions: id already used"
+    expires_at: uint256 = block.timestamp + duration
+    self.parties[session_id] = packing._pack_account(client, service_id, listing.node_id)
+    self.signers[session_id] = packing._pack_account(session_signer, expires_at, 0)
+    self.outcomes[session_id] = packing._pack_outcome(listing.operator, 0, OPEN, 0)
+    self.money[session_id] = packing._low_high(deposit, listing.price)
+    self.active_sessions[listing.node_id] += 1
+    log SessionOpened(
+        session_id=session_id,
+        client=client,
+        service_id=service_id,
+        node_id=listing.node_id,
+        operator=listing.operator,
+        signer=session_signer,
+        price=listing.price,
+        max_price=max_price,
+        deposit=deposit,
+        expires_at=expires_at,
+        policy=choice.policy,
+        nonce=choice.nonce,
+        attempt=choice.attempt,
+        snapshot_block=choice.snapshot_block,
+        snapshot_hash=choice.snapshot_hash,
+        draw_seed=draw_seed,
+        price_cap=choice.price_cap,
+        decision=choice.decision,
+    )
+    return session_id
+
+
+@internal
+@view
+def _terms_hash(
+    client: address,
+    service_id: uint256,
+    deposit: uint256,
+    max_price: uint256,
+    duration: uint256,
+    signer: address,
+    choice: Choice,
+) -> bytes32:
+    """
+    @notice Hashes all that a client agrees to, for this contract on this chain.
+    """
+    return keccak256(
+        abi_encode(
+            TERMS_TYPE_HASH, chain.id, self, client, service_id, deposit, max_price, duration, signer, choice
+        )
+    )
+
+
+@internal
+def _receive(client: address, authorization: Authorization, nonce: bytes32, signature: Bytes[MAX_SIGNATURE]):
+    """
+    @notice Pulls exactly the authorised amount and owes it to the client.
+    @dev    A token without EIP-3009 may have a fallback that accepts any call. Had it not to say that it used the
+            authorisation, anyone could spend a client's credit with an amount of 0.
+    """
+    authorized_token: IAuthorizedToken = IAuthorizedToken(PAYMENT_TOKEN.address)
+    held: uint256 = staticcall PAYMENT_TOKEN.balanceOf(self)
+    extcall authorized_token.receiveWithAuthorization(
+        client,
+        self,
+        authorization.amount,
+        authorization.valid_after,
+        authorization.valid_before,
+        nonce,
+        signature,
+    )
+    assert staticcall authorized_token.authorizationState(client, nonce), "sessions: authorisation not used"
+    assert staticcall PAYMENT_TOKEN.balanceOf(self) == held + authorization.amount, "token: wrong amount"
+    self._credit(client, authorization.amount)
 
 
 @internal

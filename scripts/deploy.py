@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import click
+import rlp
 from ape import Contract, project
 from ape.api import AccountAPI, ProviderAPI
 from ape.cli import account_option
 from ape.contracts import ContractInstance
+from eth_utils.address import to_checksum_address
 from eth_utils.crypto import keccak
 
 from scripts._chain import UsageSentence, connected, deployment_path, home_option, network_option
@@ -20,6 +22,7 @@ from scripts._chain import UsageSentence, connected, deployment_path, home_optio
 LOCAL_CHAINS = (1337, 31337)
 NOBODY = "0x" + "0" * 40
 DAY = 24 * 60 * 60
+CONTRACTS_BEFORE_COURT = 5
 
 
 class Deployer:
@@ -47,6 +50,12 @@ class Deployer:
         }
         click.echo(f"{name:18} {contract.address}  block {receipt.block_number}")
         return contract
+
+    def address_after(self, deployments: int) -> str:
+        """Where the contract will be that this account deploys after so many others."""
+        nonce = self.account.nonce + deployments
+        raw = keccak(rlp.encode([bytes.fromhex(str(self.account.address)[2:]), nonce]))[12:]
+        return str(to_checksum_address(raw))
 
     def write(self, home: Path) -> Path:
         """Write the deployment file, whole or not at all."""
@@ -108,11 +117,33 @@ def deploy_all(deployer: Deployer, stake: str, payment: str, court: str, numbers
     )
 
 
+def deploy_court(deployer: Deployer, court: str, arbiter: str, numbers: dict[str, int]) -> None:
+    """Deploy the court to the address that the registry was told."""
+    deployed = deployer.deploy(
+        "DisputeCourt",
+        registry=deployer.contracts["NodeRegistry"]["address"],
+        session_manager=deployer.contracts["SessionManager"]["address"],
+        arbiter=arbiter,
+        bond=numbers["bond"],
+        dispute_window=numbers["dispute_window"],
+        resolve_window=numbers["resolve_window"],
+    )
+    if deployed.address != court:
+        raise UsageSentence(
+            f"the court is at {deployed.address}, and the registry was told {court}: something else was sent from this "
+            "account in between; deploy again from an account that nothing else uses"
+        )
+
+
 @click.command()
 @account_option()
 @click.option("--stake-token", help="Address of the token that operators stake.")
 @click.option("--payment-token", help="Address of the token that sessions are paid in; the stake token by default.")
-@click.option("--court", default=NOBODY, show_default=True, help="Who may slash; the zero address for nobody.")
+@click.option("--arbiter", help="Who decides disputes first; the deployer by default.")
+@click.option("--bond", default=50_000_000, show_default=True, help="What a dispute costs if it is refused.")
+@click.option("--dispute-window", default=2 * DAY, show_default=True, help="Seconds.")
+@click.option("--resolve-window", default=14 * DAY, show_default=True, help="Seconds.")
+@click.option("--no-court", is_flag=True, help="Deploy without a court: nobody can ever slash.")
 @click.option(
     "--min-stake",
     default=1_000_000_000,
@@ -132,14 +163,18 @@ def cli(
     network: str,
     stake_token: str | None,
     payment_token: str | None,
-    court: str,
+    arbiter: str | None,
+    no_court: bool,
     **numbers: int,
 ) -> None:
-    """Deploy NodeRegistry, SessionManager, both ledgers and the lens, and write the deployment file."""
+    """Deploy the registry, the session manager, both ledgers, the lens and the court, and write the deployment file."""
     with connected(network) as provider:
         refuse_overwrite(deployment_path(home, provider.chain_id), provider)
         deployer = Deployer(account, provider)
         stake = token(stake_token, deployer, provider)
         payment = Contract(payment_token) if payment_token else stake
+        court = NOBODY if no_court else deployer.address_after(CONTRACTS_BEFORE_COURT)
         deploy_all(deployer, stake.address, payment.address, court, numbers)
+        if not no_court:
+            deploy_court(deployer, court, arbiter or str(account.address), numbers)
         click.echo(f"wrote {deployer.write(home)}")

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CONTRACTS = ROOT / "contracts"
 ARTIFACTS = ROOT / "counterfoil" / "chain" / "artifacts"
 CALLED = ("NodeRegistry", "SessionManager", "ReputationLedger")
-EXPORTED = (*CALLED, "ExperienceLedger", "RoutingLens", "testing/TestToken")
+EXPORTED = (*CALLED, "ExperienceLedger", "RoutingLens", "DisputeCourt", "testing/TestToken")
 FORMATS = ["abi", "bytecode", "bytecode_runtime", "layout"]
 
 

@@ -1,7 +1,7 @@
 """Compare what a chain runs with what these sources compile to: `ape run verify_deployment`.
 
 Each contract's code must be the compiled one followed by its immutables, which are the constructor's arguments in
-their order; and each argument that names another contract must name the deployed one.
+their order (a court has its own list); and each argument that names another contract must name the deployed one.
 """
 
 import json
@@ -13,7 +13,6 @@ from typing import Any
 import click
 from ape import project
 from ape.api import ProviderAPI
-from eth_abi.abi import encode
 from eth_utils.crypto import keccak
 
 from scripts._chain import UsageSentence, connected, deployment_path, home_option, network_option
@@ -24,14 +23,19 @@ LINKS = {
     "reputation": "ReputationLedger",
     "stake_token": "TestToken",
     "payment_token": "TestToken",
+    "court": "DisputeCourt",
+}
+IMMUTABLES = {
+    "DisputeCourt": ["registry", "session_manager", "stake_token", "bond", "dispute_window", "resolve_window"],
 }
 
 
-def encoded(abi: Any, arguments: dict[str, str]) -> bytes:  # noqa: ANN401
-    """The immutables that a constructor with these arguments leaves behind the code."""
-    inputs = abi.constructor.inputs
-    values = [int(arguments[i.name]) if str(i.type).startswith("uint") else arguments[i.name] for i in inputs]
-    return encode([str(i.type) for i in inputs], values)
+def immutables(name: str, inputs: list[str], contracts: dict[str, Any]) -> bytes:
+    """What a contract with the arguments of the deployment file keeps behind its code, a word each."""
+    known = contracts["NodeRegistry"]["arguments"] | contracts[name]["arguments"]
+    values = [known[immutable] for immutable in IMMUTABLES.get(name, inputs)]
+    words = (bytes.fromhex(value[2:]) if value.startswith("0x") else int(value).to_bytes(32, "big") for value in values)
+    return b"".join(word.rjust(32, b"\0") for word in words)
 
 
 def faults(name: str, entry: dict[str, Any], provider: ProviderAPI, contracts: dict[str, Any]) -> Iterator[str]:
@@ -39,13 +43,14 @@ def faults(name: str, entry: dict[str, Any], provider: ProviderAPI, contracts: d
     container = project.get_contract(name)
     bytecode = container.contract_type.runtime_bytecode
     compiled = bytes.fromhex(str(bytecode.bytecode).removeprefix("0x")) if bytecode else b""
+    inputs = container.contract_type.constructor.inputs
     code = bytes(provider.get_code(entry["address"]))
     if not code:
         yield f"nothing is deployed at {entry['address']}"
         return
     if code[: len(compiled)] != compiled:
         yield "the code on chain is not what these sources compile to"
-    elif code[len(compiled) :] != encoded(container.contract_type, entry["arguments"]):
+    elif code[len(compiled) :] != immutables(name, [str(i.name) for i in inputs], contracts):
         yield "the constructor's arguments on chain are not those of the deployment file"
     if "0x" + keccak(code).hex() != entry["code_hash"]:
         yield "the code hash is not that of the deployment file"
