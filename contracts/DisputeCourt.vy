@@ -81,12 +81,12 @@ event DisputeResolved:
     award: uint256
 
 
-event Credited:
+event CourtCredited:
     account: indexed(address)
     amount: uint256
 
 
-event CreditWithdrawn:
+event CourtWithdrawn:
     account: indexed(address)
     to: address
     amount: uint256
@@ -234,7 +234,7 @@ def withdraw(to: address) -> uint256:
     assert amount > 0, "court: no credit"
     assert to != empty(address) and to != self, "court: bad receiver"
     self.credit_of[msg.sender] = 0
-    log CreditWithdrawn(account=msg.sender, to=to, amount=amount)
+    log CourtWithdrawn(account=msg.sender, to=to, amount=amount)
     token._push(STAKE_TOKEN, to, amount)
     return amount
 
@@ -298,4 +298,4 @@ def _credit(account: address, amount: uint256):
     """
     if amount > 0:
         self.credit_of[account] += amount
-        log Credited(account=account, amount=amount)
+        log CourtCredited(account=account, amount=amount)

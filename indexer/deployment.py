@@ -9,7 +9,7 @@ from pathlib import Path
 from eth_utils.address import is_checksum_address
 
 from indexer.errors import DeploymentError
-from indexer.events import CONTRACTS
+from indexer.events import CONTRACTS, OPTIONAL
 
 MAX_FILE_BYTES = 1 << 20
 _HASH = re.compile(r"0x[0-9a-f]{64}")
@@ -40,7 +40,7 @@ class Deployment:
 
     def indexed(self) -> tuple[DeployedContract, ...]:
         """List the contracts whose events are indexed."""
-        return tuple(self.contracts[name] for name in CONTRACTS)
+        return tuple(self.contracts[name] for name in CONTRACTS if name in self.contracts)
 
     def addresses(self) -> dict[str, str]:
         """Map the indexed contracts' names to their lower-case addresses."""
@@ -78,7 +78,7 @@ def parse_deployment(document: object) -> Deployment:
     if fields.get("version") != 1:
         raise ValueError("version is not 1")
     contracts = _mapping(fields.get("contracts"), "contracts")
-    missing = [name for name in CONTRACTS if name not in contracts]
+    missing = [name for name in CONTRACTS if name not in contracts and name not in OPTIONAL]
     if missing:
         raise ValueError(f"contracts lacks {', '.join(missing)}")
     return Deployment(

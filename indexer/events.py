@@ -285,6 +285,65 @@ class ExperienceAttested(Event):
     note: Text
 
 
+@dataclass(frozen=True, slots=True)
+class CourtDeployed(Event):
+    """DisputeCourt's constructor arguments, but the first arbiter."""
+
+    registry: Address
+    session_manager: Address
+    bond: Uint
+    dispute_window: Uint
+    resolve_window: Uint
+
+
+@dataclass(frozen=True, slots=True)
+class ArbiterChanged(Event):
+    """Who decides disputes from now on."""
+
+    arbiter: IndexedAddress
+
+
+@dataclass(frozen=True, slots=True)
+class DisputeOpened(Event):
+    """A client disputes a settled session; the node's stake is held."""
+
+    dispute_id: IndexedCounted
+    session_id: IndexedBytes32
+    node_id: IndexedCounted
+    client: Address
+    claim: Uint
+    bond: Uint
+    evidence: Text
+
+
+@dataclass(frozen=True, slots=True)
+class DisputeResolved(Event):
+    """A dispute ended: `status` 2 upheld, 3 refused, 4 dropped; `award` is what was slashed."""
+
+    dispute_id: IndexedCounted
+    session_id: IndexedBytes32
+    node_id: IndexedCounted
+    status: Uint8
+    award: Uint
+
+
+@dataclass(frozen=True, slots=True)
+class CourtCredited(Event):
+    """The court owes an account a bond or an award, in the stake token."""
+
+    account: IndexedAddress
+    amount: Uint
+
+
+@dataclass(frozen=True, slots=True)
+class CourtWithdrawn(Event):
+    """The court paid what it owed an account."""
+
+    account: IndexedAddress
+    to: Address
+    amount: Uint
+
+
 EVENTS: dict[str, tuple[type[Event], ...]] = {
     "NodeRegistry": (
         RegistryDeployed, NodeRegistered, EndpointChanged, CapabilityChanged, NodeTransferred, StakeChanged,
@@ -296,10 +355,16 @@ EVENTS: dict[str, tuple[type[Event], ...]] = {
     ),
     "ReputationLedger": (ReputationDeployed, SessionRated),
     "ExperienceLedger": (ExperienceDeployed, ExperienceAttested),
+    "DisputeCourt": (
+        CourtDeployed, ArbiterChanged, DisputeOpened, DisputeResolved, CourtCredited, CourtWithdrawn,
+    ),
 }  # fmt: skip
 """The contracts that are indexed, and the events of each."""
 
 CONTRACTS = tuple(EVENTS)
+OPTIONAL = frozenset({"DisputeCourt"})
+"""A deployment without a court is one where nobody can slash."""
+
 DEPLOYED: dict[type[Event], str] = {events[0]: contract for contract, events in EVENTS.items()}
 """Constructor events, and the contract whose parameters each one carries."""
 

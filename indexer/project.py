@@ -224,20 +224,22 @@ def _session_settled(draft: _Draft, event: ev.SessionSettled) -> None:
     draft.put(replace(session, status=rows.SETTLED, paid=event.paid, refunded=event.refunded, calls=event.calls))
 
 
-def _change_credit(draft: _Draft, account: str, difference: int) -> None:
-    credit = draft.find(rows.Credit, account)
+def _change_credit(
+    draft: _Draft, kind: type[rows.Credit] | type[rows.CourtCredit], account: str, difference: int
+) -> None:
+    credit = draft.find(kind, account)
     amount = (credit.amount if credit else 0) + difference
     if not 0 <= amount < _UINT256:
         raise UnfitError(f"the credit of {account} would leave the range of a uint256")
-    draft.put(rows.Credit(account, amount))
+    draft.put(kind(account, amount))
 
 
 def _credited(draft: _Draft, event: ev.Credited) -> None:
-    _change_credit(draft, event.account, event.amount)
+    _change_credit(draft, rows.Credit, event.account, event.amount)
 
 
 def _credit_left(draft: _Draft, event: ev.CreditSpent | ev.CreditWithdrawn) -> None:
-    _change_credit(draft, event.account, -event.amount)
+    _change_credit(draft, rows.Credit, event.account, -event.amount)
 
 
 # --- the ledgers
@@ -267,12 +269,42 @@ def _experience_attested(draft: _Draft, event: ev.ExperienceAttested) -> None:
     draft.state(rows.Experience(**{name: getattr(event, name) for name in rows.columns_of(rows.Experience)}))
 
 
+# --- DisputeCourt
+
+
+def _arbiter_changed(draft: _Draft, event: ev.ArbiterChanged) -> None:
+    draft.state(rows.Arbiter(event.arbiter))
+
+
+def _dispute_opened(draft: _Draft, event: ev.DisputeOpened) -> None:
+    draft.need(rows.Session, event.session_id)
+    draft.refuse_known(rows.Dispute, event.dispute_id)
+    copied = {argument.name: getattr(event, argument.name) for argument in ev.arguments(ev.DisputeOpened)}
+    draft.put(rows.Dispute(**copied, status=rows.DISPUTE_OPEN, award=0))
+
+
+def _dispute_resolved(draft: _Draft, event: ev.DisputeResolved) -> None:
+    dispute = draft.need(rows.Dispute, event.dispute_id)
+    if dispute.status != rows.DISPUTE_OPEN:
+        raise UnfitError(f"the dispute {event.dispute_id} was ended before")
+    draft.put(replace(dispute, status=event.status, award=event.award))
+
+
+def _court_credited(draft: _Draft, event: ev.CourtCredited) -> None:
+    _change_credit(draft, rows.CourtCredit, event.account, event.amount)
+
+
+def _court_withdrawn(draft: _Draft, event: ev.CourtWithdrawn) -> None:
+    _change_credit(draft, rows.CourtCredit, event.account, -event.amount)
+
+
 # Each handler takes the event of its own key.
 _HANDLERS: Mapping[type[ev.Event], Callable[[_Draft, Any], None]] = {
     ev.RegistryDeployed: _deployed,
     ev.ManagerDeployed: _deployed,
     ev.ReputationDeployed: _deployed,
     ev.ExperienceDeployed: _deployed,
+    ev.CourtDeployed: _deployed,
     ev.NodeRegistered: _node_registered,
     ev.EndpointChanged: _endpoint_changed,
     ev.CapabilityChanged: _capability_changed,
@@ -292,6 +324,11 @@ _HANDLERS: Mapping[type[ev.Event], Callable[[_Draft, Any], None]] = {
     ev.CreditWithdrawn: _credit_left,
     ev.SessionRated: _session_rated,
     ev.ExperienceAttested: _experience_attested,
+    ev.ArbiterChanged: _arbiter_changed,
+    ev.DisputeOpened: _dispute_opened,
+    ev.DisputeResolved: _dispute_resolved,
+    ev.CourtCredited: _court_credited,
+    ev.CourtWithdrawn: _court_withdrawn,
 }
 
 
@@ -316,6 +353,10 @@ _TOUCHED: Mapping[type[ev.Event], tuple[tuple[type[Versioned], tuple[str, ...]],
     ev.CreditSpent: ((rows.Credit, ("account",)),),
     ev.CreditWithdrawn: ((rows.Credit, ("account",)),),
     ev.SessionRated: ((rows.NodeReputation, ("node_id",)),),
+    ev.DisputeOpened: ((rows.Session, ("session_id",)), (rows.Dispute, ("dispute_id",))),
+    ev.DisputeResolved: ((rows.Dispute, ("dispute_id",)),),
+    ev.CourtCredited: ((rows.CourtCredit, ("account",)),),
+    ev.CourtWithdrawn: ((rows.CourtCredit, ("account",)),),
 }
 
 

@@ -11,10 +11,10 @@ from eth_hash.auto import keccak
 from sqlalchemy import ColumnElement, RowMapping, Table, and_, or_, select
 
 from indexer.errors import QuestionError
-from indexer.rows import Experience, Fact, Rating, Session, Slash, columns_of
+from indexer.rows import CourtCredit, Credit, Dispute, Experience, Fact, Rating, Session, Slash, columns_of
 from indexer.store.database import Store, open_store
 from indexer.store.moment import MAX_PAGE, At, Moment, bounded_id, hex_text, moment_at, page_limit
-from indexer.store.tables import METADATA, QUARANTINE, table_of
+from indexer.store.tables import QUARANTINE, table_of
 from indexer.views import (
     Answer,
     AsOf,
@@ -165,8 +165,17 @@ def sessions_between(store: Store, first: int, last: int, at: At = None) -> Answ
 
 def credit_of(store: Store, account: str, at: At = None) -> Answer[int]:
     """Give what SessionManager owes an account, 0 where it never owed anything."""
+    return _owed(store, Credit, account, at)
+
+
+def court_credit_of(store: Store, account: str, at: At = None) -> Answer[int]:
+    """Give what DisputeCourt owes an account in the stake token, 0 where it never owed anything."""
+    return _owed(store, CourtCredit, account, at)
+
+
+def _owed(store: Store, kind: type[Credit] | type[CourtCredit], account: str, at: At) -> Answer[int]:
     with moment_at(store, at) as moment:
-        credit = METADATA.tables["credit"]
+        credit = table_of(kind)
         query = select(credit.c.amount).where(credit.c.account == hex_text(account, 40), moment.valid(credit))
         return moment.answer(moment.connection.execute(query).scalar() or 0)
 
@@ -205,6 +214,26 @@ def slashes_of(
 ) -> Answer[Page[Recorded[Slash]]]:
     """List what a node was slashed, in order."""
     return _facts(store, Slash, {"node_id": node_id}, after, limit, at)
+
+
+def disputes(
+    store: Store, *, node_id: int | None = None, session_id: str | None = None, after: int = 0, limit: int = 100,
+    at: At = None,
+) -> Answer[Page[Dispute]]:  # fmt: skip
+    """List disputes by id: of a node, of a session, or all."""
+    with moment_at(store, at) as moment:
+        table = table_of(Dispute)
+        wanted = _equal(table, {"node_id": node_id, "session_id": session_id})
+        found = [
+            Dispute(**{name: row[name] for name in columns_of(Dispute)})
+            for row in moment.rows(
+                select(table)
+                .where(*wanted, moment.valid(table), table.c.dispute_id > bounded_id(after))
+                .order_by(table.c.dispute_id)
+                .limit(page_limit(limit) + 1)
+            )
+        ]
+        return moment.answer(Page(tuple(found[:limit]), found[limit - 1].dispute_id if len(found) > limit else None))
 
 
 def parameters(store: Store, at: At = None) -> Answer[dict[str, dict[str, str]]]:
@@ -305,8 +334,7 @@ def _prefix_range(prefix: str) -> tuple[str, str]:
 
 __all__ = [
     "MAX_PAGE", "MAX_SESSIONS", "Answer", "AsOf", "At", "CandidateRow", "NodeView", "Page", "QuarantinedLog",
-    "Recorded", "ServiceView", "Status", "Store", "as_of", "candidates", "category_id", "credit_of", "experience_of",
-    "node", "nodes", "open_store", "parameters", "quarantined", "ratings_of",
-    "service", "services", "session", "sessions",
-    "sessions_between", "slashes_of", "status",
+    "Recorded", "ServiceView", "Status", "Store", "as_of", "candidates", "category_id", "court_credit_of",
+    "credit_of", "disputes", "experience_of", "node", "nodes", "open_store", "parameters", "quarantined",
+    "ratings_of", "service", "services", "session", "sessions", "sessions_between", "slashes_of", "status",
 ]  # fmt: skip

@@ -15,6 +15,9 @@ Key = tuple[int | str, ...]
 NONE, OPEN, CLOSING, SETTLED = range(4)
 """Status of a session, as SessionManager counts it."""
 
+DISPUTE_OPEN = 1
+"""Status of a dispute that is not ended, as DisputeCourt counts it."""
+
 WEIGHT_LIMIT = 2**121
 """ReputationLedger stops weighing a node's ratings by what was paid once the weight would reach this."""
 
@@ -156,6 +159,33 @@ class Credit(Versioned):
 
 
 @dataclass(frozen=True, slots=True)
+class Dispute(Versioned):
+    """A dispute of a session: `status` 1 open, 2 upheld, 3 refused, 4 dropped; amounts in the stake token."""
+
+    TABLE: ClassVar[str] = "dispute"
+    KEY: ClassVar[tuple[str, ...]] = ("dispute_id",)
+    dispute_id: int
+    session_id: str
+    node_id: int
+    client: str
+    claim: int
+    bond: int
+    evidence: str
+    status: int
+    award: int
+
+
+@dataclass(frozen=True, slots=True)
+class CourtCredit(Versioned):
+    """What DisputeCourt owes an account, in the stake token."""
+
+    TABLE: ClassVar[str] = "court_credit"
+    KEY: ClassVar[tuple[str, ...]] = ("account",)
+    account: str
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
 class Parameter(Fact):
     """A constructor argument: a decimal number or an address, as text."""
 
@@ -210,10 +240,18 @@ class Slash(Fact):
     recipient: str
 
 
+@dataclass(frozen=True, slots=True)
+class Arbiter(Fact):
+    """Who decides disputes from here on; the newest one does."""
+
+    TABLE: ClassVar[str] = "arbiter"
+    arbiter: str
+
+
 VERSIONED: tuple[type[Versioned], ...] = (
-    Capability, Credit, Node, NodeLoad, NodeReputation, NodeStake, Service, Session,
+    Capability, CourtCredit, Credit, Dispute, Node, NodeLoad, NodeReputation, NodeStake, Service, Session,
 )  # fmt: skip
-FACTS: tuple[type[Fact], ...] = (Experience, Parameter, Rating, Slash)
+FACTS: tuple[type[Fact], ...] = (Arbiter, Experience, Parameter, Rating, Slash)
 
 
 def columns_of(row_type: type[Row]) -> tuple[str, ...]:

@@ -221,6 +221,35 @@ class CreditTable(Base, table=True):
     amount: int = _amount()
 
 
+class DisputeTable(Base, table=True):
+    """Versions of `rows.Dispute`."""
+
+    __tablename__ = "dispute"
+    __table_args__ = _versioned("dispute", "dispute_id")
+    dispute_id: int = _number(primary_key=True)
+    valid_from: int = _number(primary_key=True)
+    valid_to: int | None = _number(nullable=True)
+    session_id: str = _text(index=True)
+    node_id: int = _number(index=True)
+    client: str = _text()
+    claim: int = _amount()
+    bond: int = _amount()
+    evidence: str = _text()
+    status: int = _number()
+    award: int = _amount()
+
+
+class CourtCreditTable(Base, table=True):
+    """Versions of `rows.CourtCredit`."""
+
+    __tablename__ = "court_credit"
+    __table_args__ = _versioned("court_credit", "account")
+    account: str = _text(primary_key=True)
+    valid_from: int = _number(primary_key=True)
+    valid_to: int | None = _number(nullable=True)
+    amount: int = _amount()
+
+
 class ParameterTable(Base, table=True):
     """`rows.Parameter`, one row per constructor argument."""
 
@@ -278,6 +307,15 @@ class SlashTable(Base, table=True):
     from_stake: int = _amount()
     from_unbonding: int = _amount()
     recipient: str = _text()
+
+
+class ArbiterTable(Base, table=True):
+    """`rows.Arbiter`."""
+
+    __tablename__ = "arbiter"
+    valid_from: int = _number(primary_key=True)
+    log_index: int = _number(primary_key=True)
+    arbiter: str = _text()
 
 
 META = METADATA.tables["meta"]

@@ -34,11 +34,11 @@ def test_demo__of_a_folder_that_is_somebody_elses__removes_nothing(tmp_path):
     assert (tmp_path / "thesis.txt").read_text() == "years of work"
 
 
-def test_verify_deployment__of_the_demos_chain__verifies_all_six_contracts(demo):
+def test_verify_deployment__of_the_demos_chain__verifies_all_seven_contracts(demo):
     rpc = demo.environment["COUNTERFOIL_RPC_URL"]
     ran = demo.run(["ape", "run", "verify_deployment", "-v", "WARNING", "--network", rpc, "--home", str(demo.home)])
     assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.count("verified") == 6
+    assert ran.stdout.count("verified") == 7
 
 
 def test_verify_deployment__with_a_changed_argument__names_the_contract(demo, tmp_path):

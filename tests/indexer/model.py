@@ -52,6 +52,8 @@ class Chain:
             ev.ManagerDeployed(OPERATOR, ADDRESSES["NodeRegistry"], 60, 86400, 200),
             ev.ReputationDeployed(ADDRESSES["SessionManager"]),
             ev.ExperienceDeployed(ADDRESSES["SessionManager"]),
+            ev.CourtDeployed(ADDRESSES["NodeRegistry"], ADDRESSES["SessionManager"], 5, 60, 120),
+            ev.ArbiterChanged(COURT),
         )
 
     @property
@@ -229,6 +231,14 @@ def settled(number, node_id=1, paid=40, refunded=60, calls=4, client=CLIENT):
 
 def rated(number, node_id=1, score=80, paid=40, counted=True, service_id=1):
     return ev.SessionRated(session_id(number), node_id, CLIENT, service_id, score, paid, counted)
+
+
+def disputed(number, node_id=1, claim=70, evidence="ipfs://e"):
+    return ev.DisputeOpened(number, session_id(number), node_id, CLIENT, claim, 5, evidence)
+
+
+def resolved(number, status=2, award=60, node_id=1):
+    return ev.DisputeResolved(number, session_id(number), node_id, status, award)
 
 
 def attested(number, service_id=1, tool="curl", need="price", note="fine", **other):

@@ -1,5 +1,7 @@
 """The pure fold, event by event, with the values that come out."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,10 +15,12 @@ from tests.indexer.model import (
     OPERATOR,
     MemoryState,
     attested,
+    disputed,
     listed,
     opened,
     rated,
     registered,
+    resolved,
     row_dict,
     session_id,
     settled,
@@ -163,6 +167,27 @@ def test_fold__of_credits__adds_and_takes(market):
     assert market.state.get(rows.Credit, (CLIENT,)) == rows.Credit(CLIENT, 2**256 - 1)
 
 
+def test_fold__of_a_dispute__opens_and_ends_it_once(market):
+    market(opened(1), settled(1))
+    dispute = rows.Dispute(1, session_id(1), 1, CLIENT, 70, 5, "ipfs://e", 1, 0)
+    assert market(disputed(1)).versions == (dispute,)
+    assert "was there already" in reasons(market(disputed(1)))[0]
+    assert market(resolved(1)).versions == (replace(dispute, status=2, award=60),)
+    assert "was ended before" in reasons(market(resolved(1, status=3)))[0]
+
+
+def test_fold__of_the_courts_credits__keeps_them_apart_from_the_managers(market):
+    market(ev.Credited(CLIENT, 7))
+    assert market(ev.CourtCredited(CLIENT, 65)).versions == (rows.CourtCredit(CLIENT, 65),)
+    assert market(ev.CourtWithdrawn(CLIENT, OTHER, 65)).versions == (rows.CourtCredit(CLIENT, 0),)
+    assert "range of a uint256" in reasons(market(ev.CourtWithdrawn(CLIENT, OTHER, 1)))[0]
+    assert market.state.get(rows.Credit, (CLIENT,)) == rows.Credit(CLIENT, 7)
+
+
+def test_fold__of_another_arbiter__states_it(market):
+    assert [placed.fact for placed in market(ev.ArbiterChanged(OTHER)).facts] == [rows.Arbiter(OTHER)]
+
+
 def test_fold__of_ratings__counts_those_that_count(market):
     paid = market(rated(1, score=80, paid=40))
     assert paid.versions == (rows.NodeReputation(1, 80, 1, 0, 40, 3200),)
@@ -202,6 +227,8 @@ def test_fold__of_an_experience_record__states_every_field(market):
         ev.CloseRequested(session_id(9), 1),
         settled(9),
         rated(9, node_id=9),
+        disputed(9),
+        resolved(9),
     ],
 )
 def test_fold__of_an_event_about_nothing_known__is_rejected_and_the_block_goes_on(market, event):
@@ -249,7 +276,8 @@ SAMPLES = [
     ev.ServiceStatusChanged(1, active=False), ev.MetadataChanged(1, "m"), opened(1), opened(2),
     ev.SessionToppedUp(session_id(1), 3), ev.CloseRequested(session_id(1), 4), settled(1),
     ev.Credited(CLIENT, 9), ev.CreditSpent(CLIENT, session_id(1), 2), ev.CreditWithdrawn(CLIENT, OTHER, 1), rated(1),
-    attested(1), ev.ReputationDeployed(OTHER),
+    attested(1), ev.ReputationDeployed(OTHER), disputed(1), resolved(1), ev.CourtCredited(CLIENT, 5),
+    ev.CourtWithdrawn(CLIENT, OTHER, 2), ev.ArbiterChanged(OTHER), ev.CourtDeployed(OTHER, OTHER, 1, 2, 3),
 ]  # fmt: skip
 
 

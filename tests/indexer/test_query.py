@@ -16,10 +16,12 @@ from tests.indexer.model import (
     OPERATOR,
     Node,
     attested,
+    disputed,
     listed,
     opened,
     rated,
     registered,
+    resolved,
     session_id,
     settled,
 )
@@ -221,6 +223,22 @@ def test_slashes_of__a_node__are_its_slashes(store):
 def test_credit_of__an_account__is_what_it_is_owed(store):
     assert query.credit_of(store, CLIENT).value == 60
     assert query.credit_of(store, CLIENT, 4).value == 0
+
+
+def test_disputes__of_a_node_and_a_session__are_as_of_a_block(writer, chain):
+    chain.append(settled(2), disputed(2), ev.CourtCredited(OTHER, 3))
+    last = chain.append(resolved(2, award=66), ev.CourtCredited(CLIENT, 71))
+    fetched = Source(Node(chain), chain.deployment()).fetch(1, chain.head)
+    writer.append(fetched.headers, fetched.logs, 6)
+    (ended,) = query.disputes(writer.store, node_id=1).value.items
+    assert (ended.dispute_id, ended.status, ended.award, ended.evidence) == (2, 2, 66, "ipfs://e")
+    (open_then,) = query.disputes(writer.store, session_id=ended.session_id, at=last - 1).value.items
+    assert (open_then.status, open_then.award) == (1, 0)
+    assert query.disputes(writer.store, at=last - 2).value.items == ()
+    assert query.disputes(writer.store, node_id=2).value.items == ()
+    assert query.disputes(writer.store, after=2).value.items == ()
+    assert query.court_credit_of(writer.store, CLIENT).value == 71
+    assert query.court_credit_of(writer.store, CLIENT, last - 1).value == 0
 
 
 def test_parameters__of_the_contracts__are_text(store):

@@ -32,11 +32,13 @@ from tests.indexer.model import (
     MemoryState,
     Node,
     attested,
+    disputed,
     encoded,
     listed,
     opened,
     rated,
     registered,
+    resolved,
     settled,
 )
 
@@ -137,6 +139,10 @@ def sample_events(number):
             ev.CreditWithdrawn(CLIENT, CLIENT, 3),
             rated(number, paid=number % 3),
             attested(number),
+            disputed(max(0, number - 2)),
+            resolved(max(0, number - 3), status=2 + number % 3, award=number),
+            ev.CourtCredited(CLIENT, number),
+            ev.CourtWithdrawn(CLIENT, CLIENT, 2),
         ]
     )
 
@@ -248,7 +254,7 @@ def test_append__of_an_undecodable_log__quarantines_it_and_keeps_it_raw(writer, 
     assert bad.reason == "undecodable: the data is shorter than the event's arguments"
     assert query.service(writer.store, 1).value.price == 20
     assert query.status(writer.store).value.quarantined == 1
-    assert query.status(writer.store).value.raw_logs == 4 + 3 + 2
+    assert query.status(writer.store).value.raw_logs == 6 + 3 + 2
 
 
 # --- one transaction
