@@ -6,6 +6,8 @@ export APE_DATA_FOLDER := $(CURDIR)/.ape
 export VIRTUAL_ENV := $(CURDIR)/.venv
 # The machine's own certificates, as its other tools use them.
 export UV_SYSTEM_CERTS := true
+# A proxy for the outside must not get what is for this machine.
+export NO_PROXY := localhost,127.0.0.1,$(NO_PROXY)
 unexport PYTHONHOME
 
 # make help lists these.
@@ -13,7 +15,7 @@ unexport PYTHONHOME
 .DEFAULT_GOAL := help
 
 help: ## Say what there is to do
-	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | expand -t 18
 
 .venv/bin/uv: requirements/bootstrap.txt
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' \
@@ -77,5 +79,7 @@ demo: setup ## Run the whole story on a local chain; KEEP=1 leaves chain and API
 demo-stop: setup ## End what `make demo KEEP=1` left running
 	@$(BIN)/python -m counterfoil.demo --stop
 
-clean: ## Remove what was installed and built
-	rm -rf .venv .ape .build .cache .counterfoil .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache node_modules
+clean: ## Remove what was installed, and the demo; your own .counterfoil folder stays
+	@if [ -x $(BIN)/python ]; then $(BIN)/python -m counterfoil.demo --stop; fi
+	rm -rf .venv .ape .build .cache .counterfoil/demo .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache \
+	  node_modules

@@ -5,6 +5,7 @@ The order matters: the receipt is on disk before its digest is on chain, and the
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -16,14 +17,13 @@ from counterfoil.chain.contracts import Choice, ExperienceRecord, SessionState
 from counterfoil.chain.errors import ChainError, RevertedError
 from counterfoil.chain.sender import events
 from counterfoil.chain.typed_data import experience, voucher
-from counterfoil.node.vouchers import Refusal, Voucher
+from counterfoil.node.vouchers import OPEN, SETTLED, UNKNOWN, Refusal, Voucher
 from counterfoil.receipts import Policy, Receipt, Request, Skipped, build
 from indexer import query
 
 MAX_ATTEMPTS = 4
 MAX_DRAWS = 5
 NO_JUDGE = 255
-SETTLED = 3
 MEDIAN_SAMPLE = 100
 INDEX_POLLS = 100
 INDEX_POLL_SECONDS = 0.1
@@ -246,7 +246,7 @@ class Agent:
 
     def _session(self, session_id: str) -> SessionState:
         session = self._desk.manager.session(session_id)
-        if session.status == 0:
+        if session.status == UNKNOWN:
             raise ReplacedError
         return session
 
@@ -267,12 +267,15 @@ class Agent:
         )
 
     def _settle(self, node: NodeClient, served: _Served) -> SessionState:
-        """Have the node settle; where it does not, start the close that ends the session without it."""
-        try:
+        """Have the node settle. What it answers counts for nothing: where the chain says that it did not, close."""
+        session_id = served.last.session_id
+        with suppress(NodeError):
             node.settle(served.last)
-        except NodeError:
-            self._desk.sender.send(self._desk.manager.request_close(served.last.session_id))
-        return self._session(served.last.session_id)
+        session = self._session(session_id)
+        if session.status == OPEN:
+            self._desk.sender.send(self._desk.manager.request_close(session_id))
+            session = self._session(session_id)
+        return session
 
     def _median(self, job: Job) -> int | None:
         """The median latency that others attested for services of the category."""

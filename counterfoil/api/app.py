@@ -5,6 +5,7 @@ from typing import Annotated, Any, TypeVar
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
 from fastapi.responses import JSONResponse, Response
 
+from counterfoil import __version__
 from counterfoil.api import problems
 from counterfoil.documents import as_of_document, node_document, service_document, session_document
 from counterfoil.receipt_store import ReceiptStore
@@ -17,6 +18,9 @@ T = TypeVar("T")
 Document = dict[str, Any]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 After = Annotated[int, Query(ge=0, lt=2**63)]
+DESCRIPTION = (
+    "Nodes, services, sessions and receipts, as of any indexed block. Amounts are decimal strings in base units."
+)
 HASH_LENGTH = 66
 MAX_DIGITS = 18
 
@@ -47,7 +51,7 @@ router = APIRouter()
 
 def create_app(store: Store, receipts: ReceiptStore) -> FastAPI:
     """The API over one index and one folder of receipts."""
-    app = FastAPI(title="Counterfoil", description=__doc__, docs_url=None, redoc_url=None)
+    app = FastAPI(title="Counterfoil", version=__version__, description=DESCRIPTION, docs_url=None, redoc_url=None)
     app.state.store = store
     app.state.receipts = receipts
     app.include_router(router)

@@ -1,6 +1,5 @@
 """Run the demo: `python -m counterfoil.demo`, or `make demo`."""
 
-import json
 import os
 import shutil
 import signal
@@ -15,7 +14,7 @@ from counterfoil.audit.model import Outcome
 from counterfoil.audit.opening import open_auditor
 from counterfoil.audit.range import RangeAudit, audit_range
 from counterfoil.demo import report, stage
-from counterfoil.demo.processes import Processes, answers, free_ports
+from counterfoil.demo.processes import Processes, answers, end_left, free_ports
 from counterfoil.demo.story import Story
 from counterfoil.receipt_store import ReceiptStore
 from indexer import query
@@ -23,7 +22,6 @@ from indexer.errors import IndexerError, UserError
 from indexer.query import open_store
 
 HOME = Path(".counterfoil") / "demo"
-PIDS = "processes.json"
 MARK = "DEMO"
 CHAIN_PORT = 8545
 API_PORT = 8700
@@ -39,14 +37,22 @@ CATCH_UP_SECONDS = 60
 @click.option("--stop", is_flag=True, help="End what an earlier --keep left running, and do nothing else.")
 def main(sessions: int, keep: bool, home: Path, stop: bool) -> None:
     """Play the whole story on a local chain, and audit every decision at the end."""
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, leave)
     console = Console(width=None if sys.stdout.isatty() else report.WIDTH, highlight=False)
     try:
-        stop_kept(console, home)
+        for name in end_left(home):
+            console.print(f"Ended the earlier demo's {name}")
         if not stop:
             sys.exit(play(console, sessions, keep, home))
     except IndexerError as error:
         click.echo(f"Error: {error}", err=True)
         sys.exit(2)
+
+
+def leave(number: int, _: object) -> None:
+    """Leave in order when told to end: whatever was started is ended on the way out."""
+    sys.exit(128 + number)
 
 
 def play(console: Console, sessions: int, keep: bool, home: Path) -> int:
@@ -60,7 +66,7 @@ def play(console: Console, sessions: int, keep: bool, home: Path) -> int:
         "COUNTERFOIL_POLL_SECONDS": "0.1",
         "PATH": f"{stage.BIN}{os.pathsep}{os.environ.get('PATH', '')}",
     }
-    with Processes(home / "logs", environment) as processes:
+    with Processes(home, environment) as processes:
         console.print("Setting the stage: chain, contracts, 12 operators, 5 agents, index, node servers")
         ready = stage.set_up(processes, home, chain_port)
         processes.wait("index", lambda: indexed(ready))
@@ -100,7 +106,7 @@ def keep_running(console: Console, processes: Processes, environment: dict[str, 
     processes.start("api", [str(stage.BIN / "counterfoil"), "serve", "--port", str(api_port)])
     processes.wait("api", lambda: answers(api_port))
     home, rpc = environment["COUNTERFOIL_HOME"], environment["COUNTERFOIL_RPC_URL"]
-    (Path(home) / PIDS).write_text(json.dumps(processes.keep()))
+    processes.keep()
     stop = "make demo-stop" if Path(home) == HOME else f"python -m counterfoil.demo --stop --home {home}"
     console.print(
         f"\nLeft running: chain at {rpc}, API at http://127.0.0.1:{api_port}. For the commands of the README:\n"
@@ -117,26 +123,6 @@ def empty(home: Path) -> None:
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
     (home / MARK).write_text("Made by the demo, which empties this folder when it starts.\n")
-
-
-def stop_kept(console: Console, home: Path) -> None:
-    """End what an earlier run left up."""
-    path = home / PIDS
-    if not path.exists():
-        return
-    for name, pid in reversed(json.loads(path.read_text()).items()):
-        if is_ours(pid):
-            os.kill(pid, signal.SIGTERM)
-            console.print(f"Ended the earlier demo's {name} (process {pid})")
-    path.unlink()
-
-
-def is_ours(pid: int) -> bool:
-    """Whether a process id can still be the demo's, which leads a session of its own: ids are used again."""
-    try:
-        return os.getsid(pid) == pid
-    except ProcessLookupError:
-        return False
 
 
 if __name__ == "__main__":

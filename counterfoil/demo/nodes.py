@@ -1,6 +1,7 @@
 """The demo's node servers, one HTTP server for each operator that is up: `python -m counterfoil.demo.nodes`."""
 
 import asyncio
+import threading
 import time
 from urllib.parse import urlsplit
 
@@ -14,6 +15,7 @@ from counterfoil.node.server import create_app
 from indexer.settings import Settings, load_settings
 
 SLOWNESS_SECONDS = 0.25
+WATCH_SECONDS = 2
 
 
 def slow(body: bytes) -> bytes:
@@ -36,6 +38,7 @@ def server(chain: Chain, settings: Settings, position: int) -> uvicorn.Server:
     upstream = UPSTREAMS[OPERATORS[position].habit]
     node = Node(chain, operator_account(position), node_id, upstream, settings.home / "nodes")
     port = urlsplit(NodeRegistry(chain).node(node_id).endpoint).port
+    threading.Thread(target=node.watch, args=(threading.Event(), WATCH_SECONDS), daemon=True).start()
     config = uvicorn.Config(create_app(node), host="127.0.0.1", port=port or 0, log_level="warning", lifespan="off")
     return uvicorn.Server(config)
 

@@ -1,5 +1,9 @@
-"""The demo's processes: started with their output in a file, ended by their handles."""
+"""The demo's processes: started with their output in a file, ended by their handles.
 
+Their ids stand in a file from the moment they start, so that what a killed demo left behind can be ended too.
+"""
+
+import json
 import os
 import signal
 import socket
@@ -15,14 +19,18 @@ from indexer.errors import UserError
 
 STOP_SECONDS = 10
 POLL_SECONDS = 0.05
+IDS = "processes.json"
+COMMANDS = (b"anvil", b"counterfoil")
 
 
 class Processes:
     """Processes that end with the block they were started in, unless they are kept."""
 
-    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
-        self._folder = folder
-        self._environment = {**os.environ, **environment}
+    def __init__(self, home: Path, environment: Mapping[str, str]) -> None:
+        self._folder = home / "logs"
+        self._ids = home / IDS
+        own = {name: value for name, value in os.environ.items() if not name.startswith("COUNTERFOIL_")}
+        self._environment = {**own, **environment}
         self._running: list[tuple[str, subprocess.Popen[bytes]]] = []
 
     def __enter__(self) -> Self:
@@ -36,6 +44,8 @@ class Processes:
         """End all, the last one first."""
         for _, process in reversed(self._running):
             end(process)
+        if self._running:
+            self._ids.unlink(missing_ok=True)
 
     def start(self, name: str, command: Sequence[str]) -> None:
         """Start one; its output goes to `<name>.log`. A keyboard interrupt does not reach it: it is ended in order."""
@@ -44,6 +54,7 @@ class Processes:
                 command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=self._environment, start_new_session=True
             )
         self._running.append((name, process))
+        self._ids.write_text(json.dumps({name: process.pid for name, process in self._running}))
 
     def run(self, name: str, command: Sequence[str]) -> str:
         """Run one to its end and give what it printed. Raises UserError with its last words if it fails."""
@@ -67,14 +78,41 @@ class Processes:
                 raise UserError(f"{name} is not ready after {seconds:g} s; its output is in {log}")
             time.sleep(POLL_SECONDS)
 
-    def keep(self) -> dict[str, int]:
-        """Leave all running, and give their process ids by name."""
-        kept = {name: process.pid for name, process in self._running}
+    def keep(self) -> None:
+        """Leave all running; `end_left` ends them."""
         for _, process in self._running:
             # The interpreter would warn of a child that outlives it, which is what is wanted here.
             process.returncode = 0
         self._running.clear()
-        return kept
+
+
+def end_left(home: Path) -> list[str]:
+    """End what an earlier demo in this folder left running, and give the names."""
+    path = home / IDS
+    if not path.exists():
+        return []
+    left = [(name, pid) for name, pid in reversed(json.loads(path.read_text()).items()) if _is_ours(pid)]
+    for _, pid in left:
+        os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + STOP_SECONDS
+    while any(_is_ours(pid) for _, pid in left) and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
+    for _, pid in left:
+        if _is_ours(pid):
+            os.kill(pid, signal.SIGKILL)
+    path.unlink()
+    return [name for name, _ in left]
+
+
+def _is_ours(pid: int) -> bool:
+    """Whether an id can still be the demo's, since ids are used again: it leads a session, and its command is ours."""
+    try:
+        if os.getsid(pid) != pid:
+            return False
+        command = Path(f"/proc/{pid}/cmdline")
+        return any(word in command.read_bytes() for word in COMMANDS) if command.exists() else True
+    except (ProcessLookupError, PermissionError, FileNotFoundError):
+        return False
 
 
 def end(process: subprocess.Popen[bytes]) -> None:

@@ -11,7 +11,7 @@ from counterfoil.audit.model import Outcome
 from counterfoil.audit.range import RangeAudit, Share
 from counterfoil.demo.cast import OPERATORS, TOKEN
 from counterfoil.receipt_store import ReceiptStore
-from counterfoil.routing.reasons import percent
+from counterfoil.routing.reasons import percent, plural
 from indexer import query
 from indexer.query import ServiceView, Store
 
@@ -65,6 +65,6 @@ def jobs_sentence(records: Sequence[RunRecord]) -> str:
     failed = sum(not attempt.worked for attempt in attempts)
     paid = sum(attempt.paid for attempt in attempts)
     return (
-        f"{done} of {len(records)} jobs done in {len(attempts)} sessions for {paid} base units; "
-        f"{unreached} attempts found the node down, {failed} sessions failed and paid nothing"
+        f"{done} of {plural(len(records), 'job')} done in {plural(len(attempts), 'session')} for {paid:,} base units; "
+        f"{plural(unreached, 'attempt')} found the node down, {plural(failed, 'session')} failed and paid nothing"
     )

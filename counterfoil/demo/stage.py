@@ -27,6 +27,7 @@ from indexer.settings import Settings
 BIN = Path(sys.executable).parent
 WALLET = 1000 * TOKEN
 UNLIMITED = 2**255
+CHAIN_ID = 31337
 PACKAGES = Path("node_modules") / "@foundry-rs"
 
 
@@ -101,7 +102,13 @@ def send_all(chain: Chain, account: LocalAccount, writes: list[Write]) -> None:
 
 def set_up(processes: Processes, home: Path, chain_port: int) -> Stage:
     """Set the whole stage; `home` is empty and holds everything afterwards."""
-    settings = Settings(home=home, rpc_url=f"http://127.0.0.1:{chain_port}", poll_seconds=0.1)
+    settings = Settings(
+        home=home,
+        rpc_url=f"http://127.0.0.1:{chain_port}",
+        database=f"sqlite:///{home / 'index.sqlite'}",
+        deployment=home / "deployments" / f"{CHAIN_ID}.json",
+        poll_seconds=0.1,
+    )
     start_chain(processes, chain_port)
     deploy(processes, settings)
     chain = connect(settings)

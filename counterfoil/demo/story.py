@@ -32,6 +32,11 @@ class Tickets:
             self._left -= taken
         return taken
 
+    def void(self) -> None:
+        """Let nobody take any more."""
+        with self._lock:
+            self._left = 0
+
     def give_back(self) -> None:
         """A session that a reorg took away does not count."""
         with self._lock:
@@ -60,7 +65,12 @@ class Story:
         tickets = Tickets(sessions)
         with ThreadPoolExecutor(AGENTS) as pool:
             played = pool.map(lambda position: self._play_agent(position, tickets), range(AGENTS))
-            return [record for records in played for record in records]
+            try:
+                return [record for records in played for record in records]
+            except BaseException:
+                # The pool waits for its threads: an interrupt must not wait for all the sessions that are left.
+                tickets.void()
+                raise
 
     def _play_agent(self, position: int, tickets: Tickets) -> list[RunRecord]:
         agent = Agent(self._desk(connect(self._stage.settings), position), may_open=tickets.take, opened=self._count)

@@ -24,7 +24,7 @@ MAX_BODY = 2**20
 _SESSION = re.compile(r"0x[0-9a-f]{64}")
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,38}")
 _SIGNATURE = re.compile(r"0x[0-9a-f]{130}")
-_STATUS = {Refusal.UNKNOWN_SESSION: 409, Refusal.NOT_OURS: 409, Refusal.NOT_OPEN: 409, Refusal.EXPIRED: 409}
+_CONFLICTS = {Refusal.UNKNOWN_SESSION, Refusal.NOT_OURS, Refusal.NOT_OPEN, Refusal.EXPIRED, Refusal.BUSY}
 _log = structlog.get_logger()
 
 
@@ -113,4 +113,4 @@ def _answer(status: int, words: Callable[[Exception], tuple[str, str]]) -> Any: 
 
 async def _refused(_: Request, error: Exception) -> Response:
     assert isinstance(error, RefusedError)  # noqa: S101 - Starlette dispatches by this type
-    return _error(_STATUS.get(error.refusal, 402), str(error.refusal), str(error))
+    return _error(409 if error.refusal in _CONFLICTS else 402, str(error.refusal), str(error))

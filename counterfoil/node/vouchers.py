@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from counterfoil.chain.contracts import SessionState
 
-OPEN = 1
+UNKNOWN, OPEN, CLOSING, SETTLED = range(4)
 
 
 class Refusal(StrEnum):
@@ -40,23 +40,30 @@ class Voucher:
     signature: bytes
 
 
-def check_session(session: SessionState, node_id: int, now: int) -> None:
-    """Raise RefusedError unless this node serves the session at `now` (seconds, of the latest block)."""
-    if session.status == 0:
+def check_session(session: SessionState, node_id: int, operator: str, now: int) -> None:
+    """Raise RefusedError unless this node serves, and can settle, the session at `now` (a block's time, seconds)."""
+    if session.status == UNKNOWN:
         raise RefusedError(Refusal.UNKNOWN_SESSION, "the chain knows no such session; open one and call again")
     if session.node_id != node_id:
         raise RefusedError(Refusal.NOT_OURS, f"the session is with node {session.node_id}, this is node {node_id}")
+    if session.operator != operator:
+        raise RefusedError(Refusal.NOT_OURS, f"the session is with {session.operator}, who no longer runs it")
     if session.status != OPEN:
         raise RefusedError(Refusal.NOT_OPEN, "the session is closing or settled; open another")
     if now >= session.expires_at:
         raise RefusedError(Refusal.EXPIRED, f"the session expired at {session.expires_at}; open another")
 
 
-def check_next(session: SessionState, last: Voucher | None, voucher: Voucher) -> None:
-    """Raise RefusedError unless the voucher pays for exactly one call more than the last one, within the deposit."""
+def check_calls(last: Voucher | None, voucher: Voucher) -> None:
+    """Raise RefusedError unless the voucher is for exactly one call more than the last one."""
     calls = last.calls if last else 0
     if voucher.calls != calls + 1:
         raise RefusedError(Refusal.WRONG_CALLS, f"{calls} calls are paid, so the next voucher is for {calls + 1}")
+
+
+def check_next(session: SessionState, last: Voucher | None, voucher: Voucher) -> None:
+    """Raise RefusedError unless the voucher pays for exactly one call more than the last one, within the deposit."""
+    check_calls(last, voucher)
     due = session.price * voucher.calls
     if voucher.amount < due:
         raise RefusedError(Refusal.UNDERPAID, f"{voucher.calls} calls cost {due}, the voucher is over {voucher.amount}")
@@ -64,3 +71,8 @@ def check_next(session: SessionState, last: Voucher | None, voucher: Voucher) ->
         raise RefusedError(
             Refusal.ABOVE_DEPOSIT, f"the voucher is over {voucher.amount}, the deposit is {session.deposit}; top it up"
         )
+
+
+def is_due(session: SessionState, now: int) -> bool:
+    """Whether a session should be settled without being asked: it is closing, it expired, or it was ended already."""
+    return session.status in (CLOSING, SETTLED) or (session.status == OPEN and now >= session.expires_at)

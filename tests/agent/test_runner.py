@@ -1,12 +1,15 @@
 """Jobs on a real chain, with real nodes and an index that follows."""
 
 import pytest
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
 from counterfoil.agent.runner import Agent, Job
 from counterfoil.chain.errors import ChainError
 from counterfoil.receipts import ReceiptError
 from indexer import query
-from tests.support.market import broken, market
+from tests.support.market import broken, market, serving
 
 
 def job(**changes):
@@ -101,6 +104,25 @@ def test_run__with_a_session_that_a_reorg_replaced__draws_anew_and_blames_nobody
     assert [attempt.session_id for attempt in record.attempts] == opened[1:]
     assert desk.manager.session(opened[0]).status == 0
     assert desk.reputation.ratings(1).rating_count == 1
+
+
+def test_run__with_a_node_that_says_it_settled_and_did_not__closes_the_session_itself(scene):
+    async def fail(_):
+        return JSONResponse({}, status_code=500)
+
+    async def lie(_):
+        return JSONResponse({})
+
+    routes = [Route("/call", fail, methods=["POST"]), Route("/settle", lie, methods=["POST"]), Route("/health", lie)]
+    scene.node("liam", price=100, up=False)
+    with serving(Starlette(routes=routes)) as url:
+        scene.world.by("liam").send(scene.world.registry.set_endpoint(1, url))
+        desk = scene.desk("alice", scene.follow())
+        (attempt,) = Agent(desk).run(job()).attempts
+    assert (attempt.worked, attempt.paid) == (False, 0)
+    session = desk.manager.session(attempt.session_id)
+    assert session.status == 2
+    assert session.closes_at > 0
 
 
 def test_run__with_a_budget_that_is_spent__opens_nothing(scene):

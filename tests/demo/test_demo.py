@@ -1,5 +1,9 @@
 import json
+import os
+import signal
 import subprocess
+
+import pytest
 
 from tests.demo.conftest import DEMO, ROOT, SESSIONS
 
@@ -81,3 +85,34 @@ def test_deploy__where_no_node_answers__says_what_to_do(demo, tmp_path):
     assert ran.returncode == 2
     assert "no node answers at http://127.0.0.1:9; start one" in ran.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_demo__told_to_end_in_mid_play__leaves_nothing_running(tmp_path):
+    home = tmp_path / "home"
+    command = [*DEMO, "--sessions", "5000", "--home", str(home)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as playing:
+        for line in playing.stdout:
+            if line.startswith("Ready"):
+                break
+        started = json.loads((home / "processes.json").read_text())
+        playing.terminate()
+        playing.communicate(timeout=60)
+    assert playing.returncode == 128 + signal.SIGTERM
+    assert set(started) == {"chain", "index", "nodes"}
+    for pid in started.values():
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+    assert not (home / "processes.json").exists()
+
+
+def test_demo__beside_settings_of_its_user__touches_nothing_they_name(tmp_path):
+    ours = {
+        "COUNTERFOIL_DATABASE": str(tmp_path / "mine.sqlite"),
+        "COUNTERFOIL_DEPLOYMENT": str(tmp_path / "mine.json"),
+    }
+    command = [*DEMO, "--sessions", "2", "--home", str(tmp_path / "home")]
+    ran = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=200, env={**os.environ, **ours}
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["home"]

@@ -47,9 +47,48 @@ def test_drop__after_a_failed_call__keeps_the_last_valid_one(book):
     book.hold(voucher(100, 1))
     book.keep(voucher(100, 1))
     book.hold(voucher(200, 2))
-    book.drop(voucher(200, 2))
+    book.drop(SESSION)
     assert book.last(SESSION) == voucher(100, 1)
     book.hold(voucher(200, 2))
+
+
+def test_hold__of_a_voucher_whose_call_was_served_in_between__refuses(book):
+    book.hold(voucher(100, 1))
+    book.keep(voucher(100, 1))
+    with pytest.raises(RefusedError) as refused:
+        book.hold(voucher(100, 1))
+    assert refused.value.refusal is Refusal.WRONG_CALLS
+    book.hold(voucher(200, 2))
+
+
+def test_claim__while_a_call_is_served__refuses(book):
+    book.hold(voucher(100, 1))
+    with pytest.raises(RefusedError) as refused:
+        book.claim(SESSION)
+    assert refused.value.refusal is Refusal.BUSY
+
+
+def test_claim__of_a_session__keeps_calls_out_until_it_is_freed(book):
+    book.hold(voucher(100, 1))
+    book.keep(voucher(100, 1))
+    assert book.claim(SESSION) == voucher(100, 1)
+    with pytest.raises(RefusedError):
+        book.hold(voucher(200, 2))
+    book.drop(SESSION)
+    book.hold(voucher(200, 2))
+
+
+def test_claim__of_a_session_without_a_call__is_at_zero(book):
+    assert book.claim(SESSION) == Voucher(SESSION, 0, 0, b"")
+
+
+def test_unsettled__of_the_book__leaves_out_what_was_settled(book):
+    for session_id in (SESSION, OTHER):
+        book.hold(voucher(100, 1, session_id))
+        book.keep(voucher(100, 1, session_id))
+    book.claim(SESSION)
+    book.settled(SESSION)
+    assert [one.session_id for one in book.unsettled()] == [OTHER]
 
 
 def test_book__after_the_process_died_while_serving__keeps_the_earned_and_drops_the_unearned(tmp_path):

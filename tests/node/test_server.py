@@ -1,5 +1,8 @@
 """A node over real HTTP on a real chain."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import httpx
 import pytest
 
@@ -23,6 +26,23 @@ def opened(scene):
     return Opened(scene, scene.good)
 
 
+class Gate:
+    """A service that says when it was asked, and answers when it is told to."""
+
+    def __init__(self):
+        self.asked = threading.Event()
+        self.answer = threading.Event()
+
+    def __call__(self, _):
+        self.asked.set()
+        assert self.answer.wait(30)
+        return b"{}"
+
+
+def raising(_):
+    raise ValueError("the service's own words")
+
+
 class Opened:
     """One session with a node, and its client's calls."""
 
@@ -33,6 +53,7 @@ class Opened:
         node_id = self.world.registry.service(service_id).node_id
         self.url = self.world.registry.node(node_id).endpoint
         self.price = self.world.registry.service(service_id).price
+        self.node_id = node_id
 
     def voucher(self, amount, calls, signer="alice", session_id=None):
         session_id = session_id or self.session_id
@@ -154,3 +175,56 @@ def test_health__of_a_node__names_it(opened):
 @pytest.mark.parametrize(("method", "path"), [("GET", "/call"), ("POST", "/health"), ("POST", "/call/")])
 def test_server__with_another_method_or_path__serves_nothing(opened, method, path):
     assert httpx.request(method, opened.url + path).status_code in (404, 405, 307)
+
+
+def test_call__whose_service_raises_anything__is_a_failed_call(scene):
+    opened = Opened(scene, scene.node("rita", upstream=raising))
+    answer = opened.call(1)
+    assert error(answer) == (502, "upstream_failed")
+    assert "own words" not in answer.text
+    assert error(opened.call(1)) == (502, "upstream_failed")
+
+
+def test_settle__while_a_call_is_served__is_refused_and_the_call_is_paid(scene):
+    gate = Gate()
+    opened = Opened(scene, scene.node("gita", upstream=gate))
+    with ThreadPoolExecutor(1) as pool:
+        call = pool.submit(opened.call, 1)
+        assert gate.asked.wait(30)
+        assert error(opened.post("/settle", opened.voucher(0, 0))) == (409, "busy")
+        assert error(opened.call(1)) == (409, "busy")
+        gate.answer.set()
+        assert call.result().status_code == 200
+    assert opened.post("/settle", opened.voucher(0, 0)).json()["paid"] == str(opened.price)
+
+
+def test_settle_due__of_a_session_that_its_client_closes__is_paid_before_it_ends_at_zero(scene, opened):
+    assert opened.call(1).status_code == opened.call(2).status_code == 200
+    scene.nodes["olga"].settle_due()
+    assert opened.state().status == 1
+    opened.world.by("alice").send(opened.world.manager.request_close(opened.session_id))
+    scene.nodes["olga"].settle_due()
+    assert (opened.state().status, opened.state().paid) == (3, 2 * opened.price)
+
+
+def test_watch__of_a_session_that_expired__settles_it(scene, opened):
+    assert opened.call(1).status_code == 200
+    opened.world.rpc("evm_increaseTime", 3600)
+    opened.world.rpc("evm_mine")
+    stop = threading.Event()
+    watching = threading.Thread(target=scene.nodes["olga"].watch, args=(stop, 0.01))
+    watching.start()
+    while opened.state().status != 3:
+        assert watching.is_alive()
+    stop.set()
+    watching.join()
+    assert opened.state().paid == opened.price
+
+
+def test_call__of_a_node_that_was_handed_over__is_refused_since_nobody_here_could_settle_it(scene):
+    service_id = scene.node("hana")
+    world = scene.world
+    node_id = world.registry.service(service_id).node_id
+    world.by("hana").send(world.registry.transfer_node(node_id, world.by("ines").address))
+    world.by("ines").send(world.registry.accept_node(node_id))
+    assert error(Opened(scene, service_id).call(1)) == (409, "not_ours")
