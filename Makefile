@@ -11,7 +11,7 @@ export NO_PROXY := localhost,127.0.0.1,$(NO_PROXY)
 unexport PYTHONHOME
 
 # make help lists these.
-.PHONY: help setup demo demo-stop test test-contracts test-product lint format lock artifacts clean
+.PHONY: help setup demo demo-stop test test-contracts test-product coverage-contracts mutate-contracts nightly lint format lock artifacts clean
 .DEFAULT_GOAL := help
 
 help: ## Say what there is to do
@@ -52,13 +52,22 @@ artifacts: .venv/python.stamp ## Export interfaces, ABIs and bytecode after a ch
 test: test-contracts test-product ## Run the whole suite
 
 # In a process of their own: Ape changes how eth-abi decodes, and the product runs without Ape.
-CONTRACT_TESTS := tests/contracts tests/source_rules
+CONTRACT_TESTS := tests/contracts tests/source_rules tests/mutation tests/benchmarks
 
 test-contracts: setup ## Run the tests of the contracts
 	$(BIN)/python -m pytest $(CONTRACT_TESTS)
 
 test-product: setup ## Run the tests of indexer, agent, node, audit, CLI, API and demo
 	$(BIN)/python -m pytest $(CONTRACT_TESTS:%=--ignore=%)
+
+coverage-contracts: setup ## Statements and branches of every contract that the boa tests run
+	$(BIN)/python -m pytest -q -p tests.contracts.coverage.plugin tests/contracts/coverage tests/contracts/stateful
+
+mutate-contracts: setup ## Break the contracts on purpose, and see whether the tests notice; resumes where it stopped
+	$(BIN)/python -m tests.mutation
+
+nightly: setup ## The stateful test of the contracts with its largest budget and a new seed
+	COUNTERFOIL_PROFILE=nightly $(BIN)/python -m pytest -q -rP tests/contracts/stateful/test_suite.py
 
 # Of natrix's rules these are off: frame size (the lens reads 1,024 listings), naming of constants (ERC-20 names its own) and
 # arguments (ours have no underscore), and two mutability rules that do not know extcall, chain.id and self.

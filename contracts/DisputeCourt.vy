@@ -15,6 +15,7 @@
 from ethereum.ercs import IERC20
 from .interfaces import INodeRegistry
 from .interfaces import ISessionManager
+from .modules import packing
 from .modules import token
 
 
@@ -48,7 +49,8 @@ pending_arbiter: public(address)
 dispute_count: public(uint256)
 dispute_of: public(HashMap[bytes32, uint256])
 credit_of: public(HashMap[address, uint256])
-disputes: public(HashMap[uint256, Dispute])
+session_of: HashMap[uint256, bytes32]
+cases: HashMap[uint256, uint256]
 
 
 event CourtDeployed:
@@ -168,15 +170,8 @@ def open_dispute(session_id: bytes32, claim: uint256, evidence: String[MAX_TEXT]
     dispute_id: uint256 = self.dispute_count + 1
     self.dispute_count = dispute_id
     self.dispute_of[session_id] = dispute_id
-    self.disputes[dispute_id] = Dispute(
-        session_id=session_id,
-        node_id=session.node_id,
-        client=msg.sender,
-        operator=session.operator,
-        claim=claim,
-        opened_at=block.timestamp,
-        status=OPEN,
-    )
+    self.session_of[dispute_id] = session_id
+    self.cases[dispute_id] = packing._pack_dispute(claim, block.timestamp, OPEN)
     log DisputeOpened(
         dispute_id=dispute_id,
         session_id=session_id,
@@ -204,12 +199,14 @@ def resolve(dispute_id: uint256, award: uint256):
     assert block.timestamp < dispute.opened_at + RESOLVE_WINDOW, "court: resolve window is over"
     assert award <= dispute.claim, "court: award above the claim"
     if award == 0:
-        self._close(dispute_id, dispute, REFUSED, 0)
+        self._close(dispute_id, dispute, REFUSED)
+        self._report(dispute_id, dispute, REFUSED, 0)
         self._credit(dispute.operator, BOND)
     else:
-        taken: uint256 = extcall REGISTRY.slash(dispute.node_id, award)
-        self._close(dispute_id, dispute, UPHELD, taken)
-        self._credit(dispute.client, BOND + taken)
+        self._close(dispute_id, dispute, UPHELD)
+        arrived: uint256 = self._slash(dispute.node_id, award)
+        self._report(dispute_id, dispute, UPHELD, arrived)
+        self._credit(dispute.client, BOND + arrived)
 
 
 @external
@@ -219,7 +216,8 @@ def drop(dispute_id: uint256):
     """
     dispute: Dispute = self._only_open(dispute_id)
     assert block.timestamp >= dispute.opened_at + RESOLVE_WINDOW, "court: resolve window runs"
-    self._close(dispute_id, dispute, DROPPED, 0)
+    self._close(dispute_id, dispute, DROPPED)
+    self._report(dispute_id, dispute, DROPPED, 0)
     self._credit(dispute.client, BOND)
 
 
@@ -268,27 +266,76 @@ def parameters() -> (address, address, address, uint256, uint256, uint256):
     return REGISTRY.address, SESSION_MANAGER.address, STAKE_TOKEN.address, BOND, DISPUTE_WINDOW, RESOLVE_WINDOW
 
 
+@external
+@view
+def disputes(dispute_id: uint256) -> Dispute:
+    """
+    @notice One dispute; all fields are empty for an id that does not exist.
+    """
+    return self._dispute(dispute_id)
+
+
+@internal
+@view
+def _dispute(dispute_id: uint256) -> Dispute:
+    """
+    @notice Reads a dispute. Who was in its session is read from there: a settled session never changes.
+    """
+    word: uint256 = self.cases[dispute_id]
+    if word == 0:
+        return empty(Dispute)
+    session_id: bytes32 = self.session_of[dispute_id]
+    session: ISessionManager.Settlement = staticcall SESSION_MANAGER.settlement_of(session_id)
+    return Dispute(
+        session_id=session_id,
+        node_id=session.node_id,
+        client=session.client,
+        operator=session.operator,
+        claim=packing._low(word),
+        opened_at=packing._opened_at(word),
+        status=packing._dispute_status(word),
+    )
+
+
 @internal
 @view
 def _only_open(dispute_id: uint256) -> Dispute:
     """
     @notice Asserts that a dispute is open, and gives it.
     """
-    dispute: Dispute = self.disputes[dispute_id]
+    dispute: Dispute = self._dispute(dispute_id)
     assert dispute.status == OPEN, "court: not open"
     return dispute
 
 
 @internal
-def _close(dispute_id: uint256, dispute: Dispute, status: uint8, award: uint256):
+def _close(dispute_id: uint256, dispute: Dispute, status: uint8):
     """
     @notice Ends a dispute and lets the node's stake go.
     """
-    self.disputes[dispute_id].status = status
+    self.cases[dispute_id] = packing._pack_dispute(dispute.claim, dispute.opened_at, status)
+    extcall REGISTRY.release(dispute.node_id)
+
+
+@internal
+def _report(dispute_id: uint256, dispute: Dispute, status: uint8, award: uint256):
+    """
+    @notice Says how a dispute ended.
+    """
     log DisputeResolved(
         dispute_id=dispute_id, session_id=dispute.session_id, node_id=dispute.node_id, status=status, award=award
     )
-    extcall REGISTRY.release(dispute.node_id)
+
+
+@internal
+def _slash(node_id: uint256, award: uint256) -> uint256:
+    """
+    @notice Slashes a node, and gives what arrived of it: a token that starts to take a fee must not have other people's
+            bonds pay for it.
+    """
+    held: uint256 = staticcall STAKE_TOKEN.balanceOf(self)
+    taken: uint256 = extcall REGISTRY.slash(node_id, award)
+    return min(taken, staticcall STAKE_TOKEN.balanceOf(self) - held)
 
 
 @internal

@@ -50,6 +50,7 @@ MAX_TEXT: constant(uint256) = 256
 MAX_LABEL: constant(uint256) = 64
 MAX_CAPABILITIES: constant(uint256) = 16
 MAX_AMOUNT: constant(uint256) = 2 ** 128
+MAX_PRICE: constant(uint256) = 2 ** 96
 MAX_PERIOD: constant(uint256) = 2 ** 32
 
 STAKE_TOKEN: immutable(IERC20)
@@ -547,5 +548,5 @@ def _write_listing(service_id: uint256, price: uint256, node_id: uint256, active
     """
     @notice Writes a service's listing word.
     """
-    assert price < MAX_AMOUNT, "registry: price too large"
+    assert price < MAX_PRICE, "registry: price too large"
     self.listings[service_id] = packing._pack_listing(price, node_id, active)

@@ -95,10 +95,10 @@ MAX_SNAPSHOT_AGE: immutable(uint256)
 active_sessions: public(HashMap[uint256, uint256])
 credit_of: public(HashMap[address, uint256])
 latest_draw: HashMap[address, uint256]
-parties: HashMap[bytes32, uint256]
-signers: HashMap[bytes32, uint256]
-outcomes: HashMap[bytes32, uint256]
-money: HashMap[bytes32, uint256]
+buyers: HashMap[bytes32, uint256]
+sellers: HashMap[bytes32, uint256]
+states: HashMap[bytes32, uint256]
+signers: HashMap[bytes32, address]
 
 
 event ManagerDeployed:
@@ -260,12 +260,13 @@ def top_up(session_id: bytes32, amount: uint256):
     """
     @notice Adds to an open session's deposit. Anyone may, from credit first.
     """
-    self._only_status(session_id, OPEN)
+    state: uint256 = self._only_status(session_id, OPEN)
     assert amount > 0, "sessions: nothing to add"
-    money: uint256 = self.money[session_id]
-    assert amount < MAX_AMOUNT - packing._low(money), "sessions: deposit too large"
-    deposit: uint256 = packing._low(money) + amount
-    self.money[session_id] = packing._low_high(deposit, packing._high(money))
+    assert amount < MAX_AMOUNT - packing._low(state), "sessions: deposit too large"
+    deposit: uint256 = packing._low(state) + amount
+    self.states[session_id] = packing._pack_state(
+        deposit, 0, packing._expires_at(state), 0, OPEN, packing._is_keyed(state)
+    )
     log SessionToppedUp(session_id=session_id, deposit=deposit)
     self._take(msg.sender, session_id, amount)
 
@@ -279,16 +280,16 @@ def settle(session_id: bytes32, amount: uint256, calls: uint256, signature: Byte
     @param calls How many calls were served.
     @param signature The session key's signature over the voucher; empty to settle at zero.
     """
-    outcome: uint256 = self.outcomes[session_id]
-    assert packing._account(outcome) == msg.sender, "sessions: not the operator"
-    assert packing._status(outcome) != SETTLED, "sessions: already settled"
-    assert amount <= packing._low(self.money[session_id]), "sessions: voucher above deposit"
+    state: uint256 = self.states[session_id]
+    assert packing._account(self.sellers[session_id]) == msg.sender, "sessions: not the operator"
+    assert packing._status(state) != SETTLED, "sessions: already settled"
+    assert amount <= packing._low(state), "sessions: voucher above deposit"
     assert calls < MAX_COUNT, "sessions: too many calls"
     if len(signature) > 0 or amount > 0 or calls > 0:
-        signer: address = packing._account(self.signers[session_id])
+        signer: address = self._signer_of(session_id, state)
         struct_hash: bytes32 = keccak256(abi_encode(VOUCHER_TYPE_HASH, session_id, amount, calls))
         assert signatures._recover(signatures._digest(struct_hash), signature) == signer, "sessions: bad voucher"
-    self._end(session_id, amount, calls)
+    self._end(session_id, state, amount, calls)
 
 
 @external
@@ -296,13 +297,12 @@ def request_close(session_id: bytes32):
     """
     @notice Starts the challenge period, after which anyone may end the session. Its client alone may.
     """
-    self._only_status(session_id, OPEN)
-    assert packing._account(self.parties[session_id]) == msg.sender, "sessions: not the client"
-    outcome: uint256 = self.outcomes[session_id]
-    signer: uint256 = self.signers[session_id]
+    state: uint256 = self._only_status(session_id, OPEN)
+    assert packing._account(self.buyers[session_id]) == msg.sender, "sessions: not the client"
     closes_at: uint256 = block.timestamp + CHALLENGE_PERIOD
-    self.outcomes[session_id] = packing._pack_outcome(packing._account(outcome), 0, CLOSING, 0)
-    self.signers[session_id] = packing._pack_account(packing._account(signer), packing._first(signer), closes_at)
+    self.states[session_id] = packing._pack_state(
+        packing._low(state), 0, packing._expires_at(state), closes_at, CLOSING, packing._is_keyed(state)
+    )
     log CloseRequested(session_id=session_id, closes_at=closes_at)
 
 
@@ -311,9 +311,9 @@ def finish_close(session_id: bytes32):
     """
     @notice Ends a session at zero once the challenge period has passed. Anyone may.
     """
-    self._only_status(session_id, CLOSING)
-    assert block.timestamp >= packing._second(self.signers[session_id]), "sessions: challenge period runs"
-    self._end(session_id, 0, 0)
+    state: uint256 = self._only_status(session_id, CLOSING)
+    assert block.timestamp >= packing._turns_at(state), "sessions: challenge period runs"
+    self._end(session_id, state, 0, 0)
 
 
 @external
@@ -321,11 +321,11 @@ def expire(session_id: bytes32):
     """
     @notice Ends a session at zero once its time and the challenge period have passed. Anyone may.
     """
-    status: uint256 = packing._status(self.outcomes[session_id])
+    state: uint256 = self.states[session_id]
+    status: uint256 = packing._status(state)
     assert status == OPEN or status == CLOSING, "sessions: not open"
-    deadline: uint256 = packing._first(self.signers[session_id]) + CHALLENGE_PERIOD
-    assert block.timestamp >= deadline, "sessions: not expired"
-    self._end(session_id, 0, 0)
+    assert block.timestamp >= packing._expires_at(state) + CHALLENGE_PERIOD, "sessions: not expired"
+    self._end(session_id, state, 0, 0)
 
 
 @external
@@ -366,31 +366,36 @@ def draws(client: address) -> uint256:
 @view
 def sessions(session_id: bytes32) -> Session:
     """
-    @notice One session; all fields are empty for an id that does not exist. `deposit` is what is held: 0 once settled.
+    @notice One session; all fields are empty for an id that does not exist. `deposit` is what is held: 0 once settled;
+            `closes_at` is 0 unless a close was requested and the session not settled yet.
     """
-    parties: uint256 = self.parties[session_id]
-    signer: uint256 = self.signers[session_id]
-    outcome: uint256 = self.outcomes[session_id]
-    money: uint256 = self.money[session_id]
-    deposit: uint256 = packing._low(money)
+    buyer: uint256 = self.buyers[session_id]
+    seller: uint256 = self.sellers[session_id]
+    state: uint256 = self.states[session_id]
+    status: uint256 = packing._status(state)
+    deposit: uint256 = packing._low(state)
+    closes_at: uint256 = packing._turns_at(state)
     paid: uint256 = 0
-    if packing._status(outcome) == SETTLED:
+    settled_at: uint256 = 0
+    if status == SETTLED:
         paid = deposit
         deposit = 0
+        settled_at = closes_at
+        closes_at = 0
     return Session(
-        client=packing._account(parties),
-        operator=packing._account(outcome),
-        signer=packing._account(signer),
-        service_id=packing._first(parties),
-        node_id=packing._second(parties),
-        price=packing._high(money),
+        client=packing._account(buyer),
+        operator=packing._account(seller),
+        signer=self._signer_of(session_id, state),
+        service_id=packing._first(seller),
+        node_id=packing._second(seller),
+        price=packing._price(buyer),
         deposit=deposit,
-        expires_at=packing._first(signer),
-        closes_at=packing._second(signer),
-        status=convert(packing._status(outcome), uint8),
+        expires_at=packing._expires_at(state),
+        closes_at=closes_at,
+        status=convert(status, uint8),
         paid=paid,
-        calls=packing._calls(outcome),
-        settled_at=packing._settled_at(outcome),
+        calls=packing._calls(state),
+        settled_at=settled_at,
     )
 
 
@@ -398,19 +403,19 @@ def sessions(session_id: bytes32) -> Session:
 @view
 def settlement_of(session_id: bytes32) -> Settlement:
     """
-    @notice What a ledger asks about a session; `paid` and `calls` count only once it is settled.
+    @notice What a ledger asks about a session; `settled_at`, `paid` and `calls` count only once it is settled.
     """
-    parties: uint256 = self.parties[session_id]
-    outcome: uint256 = self.outcomes[session_id]
+    seller: uint256 = self.sellers[session_id]
+    state: uint256 = self.states[session_id]
     return Settlement(
-        client=packing._account(parties),
-        operator=packing._account(outcome),
-        service_id=packing._first(parties),
-        node_id=packing._second(parties),
-        settled=packing._status(outcome) == SETTLED,
-        settled_at=packing._settled_at(outcome),
-        paid=packing._low(self.money[session_id]),
-        calls=packing._calls(outcome),
+        client=packing._account(self.buyers[session_id]),
+        operator=packing._account(seller),
+        service_id=packing._first(seller),
+        node_id=packing._second(seller),
+        settled=packing._status(state) == SETTLED,
+        settled_at=packing._turns_at(state),
+        paid=packing._low(state),
+        calls=packing._calls(state),
     )
 
 
@@ -425,16 +430,29 @@ def domain_separator() -> bytes32:
 
 @internal
 @view
-def _only_status(session_id: bytes32, status: uint256):
+def _only_status(session_id: bytes32, status: uint256) -> uint256:
     """
-    @notice Asserts a session's status.
+    @notice Asserts a session's status, and gives its state word.
     """
-    held: uint256 = packing._status(self.outcomes[session_id])
+    state: uint256 = self.states[session_id]
+    held: uint256 = packing._status(state)
     assert held != UNKNOWN, "sessions: unknown session"
     if status == OPEN:
         assert held == OPEN, "sessions: not open"
     else:
         assert held == status, "sessions: close not requested"
+    return state
+
+
+@internal
+@view
+def _signer_of(session_id: bytes32, state: uint256) -> address:
+    """
+    @notice Whose key signs a session's vouchers: the client's, unless another was named.
+    """
+    if packing._is_keyed(state):
+        return self.signers[session_id]
+    return packing._account(self.buyers[session_id])
 
 
 @internal
@@ -462,13 +480,15 @@ def _open(
     session_signer: address = signer
     if signer == empty(address):
         session_signer = client
+    keyed: bool = session_signer != client
     session_id: bytes32 = self._session_id(client, service_id, listing, session_signer, draw_seed, choice)
-    assert self.parties[session_id] == 0, "sessions: id already used"
+    assert self.states[session_id] == 0, "sessions: id already used"
     expires_at: uint256 = block.timestamp + duration
-    self.parties[session_id] = packing._pack_account(client, service_id, listing.node_id)
-    self.signers[session_id] = packing._pack_account(session_signer, expires_at, 0)
-    self.outcomes[session_id] = packing._pack_outcome(listing.operator, 0, OPEN, 0)
-    self.money[session_id] = packing._low_high(deposit, listing.price)
+    self.buyers[session_id] = packing._pack_buyer(client, listing.price)
+    self.sellers[session_id] = packing._pack_account(listing.operator, service_id, listing.node_id)
+    self.states[session_id] = packing._pack_state(deposit, 0, expires_at, 0, OPEN, keyed)
+    if keyed:
+        self.signers[session_id] = session_signer
     self.active_sessions[listing.node_id] += 1
     log SessionOpened(
         session_id=session_id,
@@ -518,10 +538,11 @@ def _terms_hash(
 def _receive(client: address, authorization: Authorization, nonce: bytes32, signature: Bytes[MAX_SIGNATURE]):
     """
     @notice Pulls exactly the authorised amount and owes it to the client.
-    @dev    A token without EIP-3009 may have a fallback that accepts any call. Had it not to say that it used the
+    @dev    A token without EIP-3009 may have a fallback that accepts any call. Had it not to say that the call used the
             authorisation, anyone could spend a client's credit with an amount of 0.
     """
     authorized_token: IAuthorizedToken = IAuthorizedToken(PAYMENT_TOKEN.address)
+    assert not staticcall authorized_token.authorizationState(client, nonce), "sessions: authorisation used"
     held: uint256 = staticcall PAYMENT_TOKEN.balanceOf(self)
     extcall authorized_token.receiveWithAuthorization(
         client,
@@ -624,21 +645,20 @@ def _credit(account: address, amount: uint256):
 
 
 @internal
-def _end(session_id: bytes32, paid: uint256, calls: uint256):
+def _end(session_id: bytes32, state: uint256, paid: uint256, calls: uint256):
     """
     @notice Ends a session, once: the operator is owed what was paid, the client the rest.
     """
-    parties: uint256 = self.parties[session_id]
-    client: address = packing._account(parties)
-    node_id: uint256 = packing._second(parties)
-    operator: address = packing._account(self.outcomes[session_id])
-    money: uint256 = self.money[session_id]
-    refunded: uint256 = packing._low(money) - paid
-    self.outcomes[session_id] = packing._pack_outcome(operator, calls, SETTLED, block.timestamp)
-    self.money[session_id] = packing._low_high(paid, packing._high(money))
+    seller: uint256 = self.sellers[session_id]
+    client: address = packing._account(self.buyers[session_id])
+    node_id: uint256 = packing._second(seller)
+    refunded: uint256 = packing._low(state) - paid
+    self.states[session_id] = packing._pack_state(
+        paid, calls, packing._expires_at(state), block.timestamp, SETTLED, packing._is_keyed(state)
+    )
     self.active_sessions[node_id] -= 1
     log SessionSettled(
         session_id=session_id, node_id=node_id, client=client, paid=paid, refunded=refunded, calls=calls
     )
-    self._credit(operator, paid)
+    self._credit(packing._account(seller), paid)
     self._credit(client, refunded)

@@ -12,7 +12,7 @@ from typing import ClassVar
 Value = int | str | bool
 Key = tuple[int | str, ...]
 
-NONE, OPEN, CLOSING, SETTLED = range(4)
+OPEN, CLOSING, SETTLED = range(1, 4)
 """Status of a session, as SessionManager counts it."""
 
 DISPUTE_OPEN = 1

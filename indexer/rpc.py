@@ -2,12 +2,8 @@
 
 import json
 import re
-import time
 from collections.abc import Sequence
 from typing import Literal, Protocol
-from urllib.parse import urlsplit
-
-import httpx
 
 from indexer.errors import (
     BadAnswerError,
@@ -16,12 +12,14 @@ from indexer.errors import (
     RetryableError,
     UnavailableError,
 )
+from indexer.http import BoundedHttp, HttpAnswer, HttpError, TooLargeError, without_secrets
 
 Call = tuple[str, Sequence[object]]
 """A method and its parameters."""
 
 CALLS_A_BATCH = 100
 _MAX_MESSAGE = 200
+_HEADERS = {"Content-Type": "application/json"}
 _RATE = re.compile(
     r"\brate\b|too many requests|throttl|capacity|quota|requests? per|compute units|slow down|429",
     re.IGNORECASE,
@@ -51,16 +49,13 @@ def classify(code: object, message: str) -> Literal["rate", "range", "other"]:
 
 
 class HttpRpc:
-    """JSON-RPC over HTTP. `seconds` bounds one request as a whole, `max_bytes` its answer."""
+    """JSON-RPC over HTTP. `seconds` bounds one request as a whole, `max_bytes` its answer (see `BoundedHttp`)."""
 
     def __init__(self, url: str, *, seconds: float = 30, max_bytes: int = 64 * 2**20) -> None:
         self._url = url
-        self._seconds = seconds
-        self._max_bytes = max_bytes
         self._next_id = 1
-        self.where = _without_secrets(url)
-        local = urlsplit(url).hostname in {"127.0.0.1", "localhost", "::1"}
-        self._client = httpx.Client(timeout=seconds, trust_env=not local, follow_redirects=False)
+        self.where = without_secrets(url)
+        self._http = BoundedHttp(seconds=seconds, max_bytes=max_bytes)
 
     def call(self, method: str, params: Sequence[object]) -> object:
         """Give the result of one call."""
@@ -76,7 +71,7 @@ class HttpRpc:
 
     def close(self) -> None:
         """Close the connections."""
-        self._client.close()
+        self._http.close()
 
     def __enter__(self) -> "HttpRpc":
         return self
@@ -100,29 +95,22 @@ class HttpRpc:
         return [self._result(by_id.get(identifier), identifier) for identifier, _ in requests]
 
     def _post(self, body: object) -> object:
-        deadline = time.monotonic() + self._seconds
+        answer = self._send(json.dumps(body).encode())
+        self._check_status(answer.status, answer.body)
         try:
-            with self._client.stream("POST", self._url, json=body) as response:
-                raw = self._read(response, deadline)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise UnavailableError(
-                f"{self.where} does not answer ({type(error).__name__}); is the node running?"
-            ) from None
-        self._check_status(response.status_code, raw)
-        try:
-            return json.loads(raw)
+            return json.loads(answer.body)
         except (ValueError, RecursionError):
             raise BadAnswerError(f"{self.where} did not answer with JSON; is it an RPC address?") from None
 
-    def _read(self, response: httpx.Response, deadline: float) -> bytes:
-        raw = bytearray()
-        for chunk in response.iter_bytes():
-            raw += chunk
-            if len(raw) > self._max_bytes:
-                raise RangeTooLargeError(f"{self.where} answered with over {self._max_bytes} bytes; asking for less.")
-            if time.monotonic() > deadline:
-                raise UnavailableError(f"{self.where} took over {self._seconds:g} s to answer; asking again.")
-        return bytes(raw)
+    def _send(self, content: bytes) -> HttpAnswer:
+        try:
+            return self._http.request("POST", self._url, content=content, headers=_HEADERS)
+        except TooLargeError:
+            raise RangeTooLargeError(
+                f"{self.where} answered with over {self._http.max_bytes} bytes; asking for less."
+            ) from None
+        except HttpError as error:
+            raise UnavailableError(f"{self.where} does not answer ({error}); is the node running?") from None
 
     def _check_status(self, status: int, raw: bytes) -> None:
         if status == 429:
@@ -153,10 +141,3 @@ def _is_id(value: object) -> bool:
 
 def _printable(message: str) -> str:
     return "".join(char if char.isprintable() else " " for char in message[:_MAX_MESSAGE]).strip(" .")
-
-
-def _without_secrets(url: str) -> str:
-    """Name a node without user, path and query: keys stand in those."""
-    parts = urlsplit(url)
-    port = f":{parts.port}" if parts.port else ""
-    return f"{parts.scheme}://{parts.hostname}{port}"

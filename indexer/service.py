@@ -107,7 +107,7 @@ def index_rebuild(settings: Settings) -> RebuildResult:
 
 
 def index_verify(settings: Settings, other_path: str | Path) -> VerifyResult:
-    """Compare this index with another of the same deployment by their digests, block by block."""
+    """Compare this index with another of the same deployment, block by block, by the rows of both."""
     with open_store(settings.database_url()) as ours, open_store(other_path) as theirs, database_sentences(ours.label):
         return VerifyResult(*compare(ours, theirs))
 

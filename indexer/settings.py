@@ -1,11 +1,37 @@
 """Settings, from the environment with the prefix COUNTERFOIL_; `counterfoil` uses the same ones."""
 
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
+from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from indexer.errors import DeploymentError, SettingsError
+
+
+def _http_url(url: str) -> str:
+    """Refuse what no request can be sent to; the message must not repeat the URL, which may hold a key."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or not url.isascii() or not url.isprintable() or " " in url:
+        raise PydanticCustomError("rpc_url", "give a URL such as http://127.0.0.1:8545, with a port up to 65535")
+    return url
+
+
+def _database(given: str) -> str:
+    """Refuse PostgreSQL where its driver is missing, before anything is opened."""
+    if given.startswith(("postgres:", "postgresql:", "postgresql+psycopg:")) and find_spec("psycopg") is None:
+        raise PydanticCustomError(
+            "database",
+            "PostgreSQL needs the driver psycopg, which a later version brings; until then name a SQLite file",
+        )
+    return given
 
 
 class Settings(BaseSettings):
@@ -14,8 +40,8 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="COUNTERFOIL_", frozen=True, extra="ignore")
 
     home: Path = Path(".counterfoil")
-    rpc_url: str = Field(default="http://127.0.0.1:8545", pattern=r"^https?://")
-    database: str = ""
+    rpc_url: Annotated[str, AfterValidator(_http_url)] = "http://127.0.0.1:8545"
+    database: Annotated[str, AfterValidator(_database)] = ""
     deployment: Path | None = None
     poll_seconds: float = Field(default=0.2, gt=0, le=3600)
     request_seconds: float = Field(default=30, gt=0, le=600)

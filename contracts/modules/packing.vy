@@ -7,14 +7,14 @@
 @dev    Every field is checked against its width, so no neighbour can ever be written over. Bits are counted from the
         lowest.
 
-        parties  client 0-159      service_id 160-207  node_id 208-255
-        signer   signer 0-159      expires_at 160-207  closes_at 208-255
-        outcome  operator 0-159    calls 160-191       status 192-199  settled_at 200-247
-        money    amount 0-127      price 128-255
+        buyer    client 0-159      price 160-255
+        seller   operator 0-159    service_id 160-207  node_id 208-255
+        state    amount 0-127      calls 128-159       expires_at 160-199  turns_at 200-239  status 240-247  keyed 248
         draw     terms 0-159       attempt 160-191     draws 192-255
         owner    operator 0-159    release_at 160-207  holds 208-239   capabilities 240-255
         stakes   stake 0-127       unbonding 128-255
         listing  price 0-127       node_id 128-175     active 176
+        dispute  claim 0-127       opened_at 128-175   status 176-183
         rating   sum 0-63          count 64-127        unpaid 128-191
         weight   paid 0-127        weighted 128-255
         records  cost 0-127        count 128-159
@@ -23,8 +23,10 @@
 
 MAX_16: constant(uint256) = 2 ** 16 - 1
 MAX_32: constant(uint256) = 2 ** 32 - 1
+MAX_40: constant(uint256) = 2 ** 40 - 1
 MAX_48: constant(uint256) = 2 ** 48 - 1
 MAX_64: constant(uint256) = 2 ** 64 - 1
+MAX_96: constant(uint256) = 2 ** 96 - 1
 MAX_128: constant(uint256) = 2 ** 128 - 1
 MAX_160: constant(uint256) = 2 ** 160 - 1
 
@@ -96,7 +98,7 @@ def _high(word: uint256) -> uint256:
 @pure
 def _pack_account(account: address, first: uint256, second: uint256) -> uint256:
     """
-    @notice Packs an account with two fields of 48 bits: the words `parties` and `signer` of a session.
+    @notice Packs an account with two fields of 48 bits: the word of a session that names its operator.
     """
     low: uint256 = convert(account, uint256)
     return low | self._place(first, 160, MAX_48) | self._place(second, 208, MAX_48)
@@ -106,7 +108,7 @@ def _pack_account(account: address, first: uint256, second: uint256) -> uint256:
 @pure
 def _first(word: uint256) -> uint256:
     """
-    @notice Reads the first 48-bit field behind an account: service_id or expires_at of a session, release_at of a node.
+    @notice Reads the first 48-bit field behind an account: service_id of a session, release_at of a node.
     """
     return self._field(word, 160, MAX_48)
 
@@ -115,46 +117,85 @@ def _first(word: uint256) -> uint256:
 @pure
 def _second(word: uint256) -> uint256:
     """
-    @notice Reads the second 48-bit field behind an account: node_id or closes_at of a session.
+    @notice Reads the second 48-bit field behind an account: node_id of a session.
     """
     return self._field(word, 208, MAX_48)
 
 
 @internal
 @pure
-def _pack_outcome(operator: address, calls: uint256, status: uint256, settled_at: uint256) -> uint256:
+def _pack_buyer(client: address, price: uint256) -> uint256:
     """
-    @notice Packs the word of a session that its end changes.
+    @notice Packs the word of a session that names its client.
     """
-    low: uint256 = convert(operator, uint256) | self._place(calls, 160, MAX_32)
-    return low | self._place(status, 192, 255) | self._place(settled_at, 200, MAX_48)
+    return convert(client, uint256) | self._place(price, 160, MAX_96)
+
+
+@internal
+@pure
+def _price(word: uint256) -> uint256:
+    """
+    @notice Reads the price of a buyer word.
+    """
+    return word >> 160
+
+
+@internal
+@pure
+def _pack_state(
+    amount: uint256, calls: uint256, expires_at: uint256, turns_at: uint256, status: uint256, keyed: bool
+) -> uint256:
+    """
+    @notice Packs all that changes in a session.
+    """
+    low: uint256 = self._place(amount, 0, MAX_128) | self._place(calls, 128, MAX_32)
+    times: uint256 = self._place(expires_at, 160, MAX_40) | self._place(turns_at, 200, MAX_40)
+    return low | times | self._place(status, 240, 255) | (convert(keyed, uint256) << 248)
 
 
 @internal
 @pure
 def _calls(word: uint256) -> uint256:
     """
-    @notice Reads the calls of an outcome word.
+    @notice Reads the calls of a state word.
     """
-    return self._field(word, 160, MAX_32)
+    return self._field(word, 128, MAX_32)
+
+
+@internal
+@pure
+def _expires_at(word: uint256) -> uint256:
+    """
+    @notice Reads when a state word's session expires.
+    """
+    return self._field(word, 160, MAX_40)
+
+
+@internal
+@pure
+def _turns_at(word: uint256) -> uint256:
+    """
+    @notice Reads the time of a state word's status: when it closes, or when it was settled.
+    """
+    return self._field(word, 200, MAX_40)
 
 
 @internal
 @pure
 def _status(word: uint256) -> uint256:
     """
-    @notice Reads the status of an outcome word.
+    @notice Reads the status of a state word.
     """
-    return self._field(word, 192, 255)
+    return self._field(word, 240, 255)
 
 
 @internal
 @pure
-def _settled_at(word: uint256) -> uint256:
+def _is_keyed(word: uint256) -> bool:
     """
-    @notice Reads when an outcome word's session was settled.
+    @notice Reads whether a key other than the client's signs the session's vouchers.
     """
-    return self._field(word, 200, MAX_48)
+    return self._field(word, 248, 1) == 1
 
 
 @internal
@@ -248,6 +289,34 @@ def _is_active(word: uint256) -> bool:
     @notice Reads the active flag of a listing word.
     """
     return self._field(word, 176, 1) == 1
+
+
+@internal
+@pure
+def _pack_dispute(claim: uint256, opened_at: uint256, status: uint8) -> uint256:
+    """
+    @notice Packs a dispute.
+    """
+    low: uint256 = self._place(claim, 0, MAX_128) | self._place(opened_at, 128, MAX_48)
+    return low | self._place(convert(status, uint256), 176, 255)
+
+
+@internal
+@pure
+def _opened_at(word: uint256) -> uint256:
+    """
+    @notice Reads when a dispute was opened.
+    """
+    return self._field(word, 128, MAX_48)
+
+
+@internal
+@pure
+def _dispute_status(word: uint256) -> uint8:
+    """
+    @notice Reads the status of a dispute.
+    """
+    return convert(self._field(word, 176, 255), uint8)
 
 
 @internal

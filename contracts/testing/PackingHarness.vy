@@ -15,7 +15,7 @@ from ..modules import packing
 @pure
 def account_word(account: address, first: uint256, second: uint256) -> uint256:
     """
-    @notice Packs `parties` or `signer`.
+    @notice Packs `seller`.
     """
     return packing._pack_account(account, first, second)
 
@@ -24,34 +24,61 @@ def account_word(account: address, first: uint256, second: uint256) -> uint256:
 @pure
 def account_fields(word: uint256) -> (address, uint256, uint256):
     """
-    @notice Reads `parties` or `signer`.
+    @notice Reads `seller`.
     """
     return packing._account(word), packing._first(word), packing._second(word)
 
 
 @external
 @pure
-def outcome_word(operator: address, calls: uint256, status: uint256, settled_at: uint256) -> uint256:
+def buyer_word(client: address, price: uint256) -> uint256:
     """
-    @notice Packs `outcome`.
+    @notice Packs `buyer`.
     """
-    return packing._pack_outcome(operator, calls, status, settled_at)
+    return packing._pack_buyer(client, price)
 
 
 @external
 @pure
-def outcome_fields(word: uint256) -> (address, uint256, uint256, uint256):
+def buyer_fields(word: uint256) -> (address, uint256):
     """
-    @notice Reads `outcome`.
+    @notice Reads `buyer`.
     """
-    return packing._account(word), packing._calls(word), packing._status(word), packing._settled_at(word)
+    return packing._account(word), packing._price(word)
+
+
+@external
+@pure
+def state_word(
+    amount: uint256, calls: uint256, expires_at: uint256, turns_at: uint256, status: uint256, keyed: bool
+) -> uint256:
+    """
+    @notice Packs `state`.
+    """
+    return packing._pack_state(amount, calls, expires_at, turns_at, status, keyed)
+
+
+@external
+@pure
+def state_fields(word: uint256) -> (uint256, uint256, uint256, uint256, uint256, bool):
+    """
+    @notice Reads `state`.
+    """
+    return (
+        packing._low(word),
+        packing._calls(word),
+        packing._expires_at(word),
+        packing._turns_at(word),
+        packing._status(word),
+        packing._is_keyed(word),
+    )
 
 
 @external
 @pure
 def halves_word(low: uint256, high: uint256) -> uint256:
     """
-    @notice Packs `money`, `stakes`, `weight` or `records`.
+    @notice Packs `stakes`, `weight` or `records`.
     """
     return packing._low_high(low, high)
 
@@ -60,7 +87,7 @@ def halves_word(low: uint256, high: uint256) -> uint256:
 @pure
 def halves_fields(word: uint256) -> (uint256, uint256):
     """
-    @notice Reads `money`, `stakes`, `weight` or `records`.
+    @notice Reads `stakes`, `weight` or `records`.
     """
     return packing._low(word), packing._high(word)
 
@@ -135,3 +162,21 @@ def rating_fields(word: uint256) -> (uint256, uint256, uint256):
     @notice Reads `rating`.
     """
     return packing._rating_sum(word), packing._rating_count(word), packing._unpaid_count(word)
+
+
+@external
+@pure
+def dispute_word(claim: uint256, opened_at: uint256, status: uint8) -> uint256:
+    """
+    @notice Packs `dispute`.
+    """
+    return packing._pack_dispute(claim, opened_at, status)
+
+
+@external
+@pure
+def dispute_fields(word: uint256) -> (uint256, uint256, uint8):
+    """
+    @notice Reads `dispute`.
+    """
+    return packing._low(word), packing._opened_at(word), packing._dispute_status(word)

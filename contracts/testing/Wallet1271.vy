@@ -15,6 +15,7 @@ SHORT: constant(uint256) = 4
 LONG: constant(uint256) = 5
 DIRTY: constant(uint256) = 6
 REVERTING_WITH_MAGIC: constant(uint256) = 7
+EATING: constant(uint256) = 8
 MAGIC: constant(bytes4) = 0x1626ba7e
 
 mode: public(uint256)
@@ -26,7 +27,8 @@ def answer(mode: uint256, expected: Bytes[1024]):
     """
     @notice Sets the answer.
     @param mode 1 approves the expected signature, 2 answers another word, 3 reverts, 4 answers 4 bytes, 5 answers two
-           words, 6 answers the magic with rubbish behind it, 7 reverts with the magic; 0 answers nothing.
+           words, 6 answers the magic with rubbish behind it, 7 reverts with the magic, 8 eats all the gas that it is
+           given; 0 answers nothing.
     @param expected The signature that mode 1 approves.
     """
     self.mode = mode
@@ -49,6 +51,8 @@ def isValidSignature(digest: bytes32, signature: Bytes[1024]) -> Bytes[64]:
     @notice Answers as the mode says.
     """
     assert self.mode != REVERTING and digest != empty(bytes32), "wallet: no"
+    if self.mode == EATING:
+        raise UNREACHABLE
     magic: bytes32 = convert(MAGIC, bytes32)
     if self.mode == REVERTING_WITH_MAGIC:
         raw_revert(abi_encode(magic))

@@ -6,6 +6,12 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 MAX_ENDPOINT = 256
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+# An IPv4 address stands in the last 32 bits of these, and a gateway may deliver there: NAT64 and IPv4-compatible.
+_CARRIERS = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("::/96"))
+# Protocol assignments (RFC 6890) and local NAT64 (RFC 8215): not global, whatever this Python version says.
+_ASSIGNED = ipaddress.IPv4Network("192.0.0.0/24")
+_LOCAL_NAT64 = ipaddress.IPv6Network("64:ff9b:1::/48")
 
 
 class EndpointError(ValueError):
@@ -50,7 +56,24 @@ def _address(host: str, port: int, *, allow_private: bool) -> str:
     except (OSError, UnicodeError) as error:
         raise EndpointError(f"the host {host} has no address") from error
     addresses = [ipaddress.ip_address(str(entry[4][0]).split("%")[0]) for entry in found]
-    if not allow_private and not all(address.is_global and not address.is_multicast for address in addresses):
+    if not allow_private and not all(_is_public(address) for address in addresses):
         raise EndpointError(f"the host {host} is in a private network; allow that if it is meant")
     chosen = addresses[0]
     return f"[{chosen}]" if chosen.version == 6 else str(chosen)
+
+
+def _is_public(address: Address) -> bool:
+    """Whether an address, and every IPv4 address that it carries inside, is one of the open Internet."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return address.is_global and not address.is_multicast and address not in _ASSIGNED
+    carried = _carried(address)
+    if carried:
+        return all(map(_is_public, carried))
+    return address.is_global and not (address.is_multicast or address.is_site_local or address in _LOCAL_NAT64)
+
+
+def _carried(address: ipaddress.IPv6Address) -> list[ipaddress.IPv4Address]:
+    found = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
+    if any(address in network for network in _CARRIERS):
+        found.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
+    return [one for one in found if one is not None]

@@ -1,14 +1,13 @@
 """An agent's calls to one node: bounded in size and time, never redirected."""
 
-import time
+import json
 from dataclasses import dataclass
 from typing import Any
-
-import httpx
 
 from counterfoil.agent.endpoint import EndpointError, resolve
 from counterfoil.node.server import voucher_headers
 from counterfoil.node.vouchers import Voucher
+from indexer.http import BoundedHttp, EncodedError, HttpAnswer, HttpError, OutOfTimeError, TooLargeError
 
 MAX_ANSWER = 2**20
 
@@ -28,7 +27,7 @@ class NodeRefusedError(NodeError):
 
 @dataclass(frozen=True, slots=True)
 class NodeClient:
-    """One node's endpoint; `seconds` bounds each request as a whole."""
+    """One node's endpoint; `seconds` bounds each request as a whole, MAX_ANSWER its answer (see `BoundedHttp`)."""
 
     endpoint: str
     seconds: float = 10
@@ -47,47 +46,29 @@ class NodeClient:
         self._request("POST", "/settle", voucher_headers(last), b"")
 
     def _request(self, method: str, path: str, headers: dict[str, str], body: bytes) -> bytes:
+        answer = self._send(method, path, headers, body)
+        if answer.status != 200:
+            raise NodeRefusedError(answer.status, _kind(answer.body))
+        return answer.body
+
+    def _send(self, method: str, path: str, headers: dict[str, str], body: bytes) -> HttpAnswer:
         try:
             target = resolve(self.endpoint, allow_private=self.allow_private)
-            with (
-                httpx.Client(timeout=self.seconds, follow_redirects=False, trust_env=False) as client,
-                client.stream(
-                    method,
-                    target.url + path,
-                    content=body,
-                    headers={**headers, "Host": target.host},
-                    extensions={"sni_hostname": target.name},
-                ) as response,
-            ):
-                answer = self._read(response)
-        except EndpointError as error:
+            sent = {**headers, "Host": target.host}
+            with BoundedHttp(seconds=self.seconds, max_bytes=MAX_ANSWER) as http:
+                return http.request(method, target.url + path, content=body, headers=sent, server_name=target.name)
+        except (EndpointError, OutOfTimeError, TooLargeError, EncodedError) as error:
             raise NodeError(str(error)) from error
-        except httpx.TimeoutException as error:
-            raise NodeError(f"no answer within {self.seconds:g} s") from error
-        except httpx.HTTPError as error:
+        except HttpError as error:
             raise NodeError("the connection failed") from error
-        if response.status_code != 200:
-            raise NodeRefusedError(response.status_code, _kind(response, answer))
-        return answer
-
-    def _read(self, response: httpx.Response) -> bytes:
-        deadline = time.monotonic() + self.seconds
-        answer = bytearray()
-        for chunk in response.iter_bytes():
-            answer += chunk
-            if len(answer) > MAX_ANSWER:
-                raise NodeError(f"the answer is over {MAX_ANSWER} bytes")
-            if time.monotonic() > deadline:
-                raise NodeError(f"no whole answer within {self.seconds:g} s")
-        return bytes(answer)
 
 
-def _kind(response: httpx.Response, answer: bytes) -> str:
+def _kind(answer: bytes) -> str:
     """The error's type, where the node is one of ours and the type is a plain word."""
     try:
-        document: Any = httpx.Response(response.status_code, content=answer).json()
+        document: Any = json.loads(answer)
         kind = document["error"]["type"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return ""
     plain = isinstance(kind, str) and len(kind) <= 64 and kind.replace("_", "").isascii() and kind.isidentifier()
     return kind if plain else ""

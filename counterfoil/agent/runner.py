@@ -13,11 +13,11 @@ from counterfoil import market
 from counterfoil.agent.desk import Desk
 from counterfoil.agent.node_client import NodeClient, NodeError, NodeRefusedError
 from counterfoil.agent.rating import CallResult, Rating, median, rate
-from counterfoil.chain.contracts import Choice, ExperienceRecord, SessionState
+from counterfoil.chain.contracts import Choice, ExperienceRecord, SessionState, SessionStatus
 from counterfoil.chain.errors import ChainError, RevertedError
 from counterfoil.chain.sender import events
 from counterfoil.chain.typed_data import experience, voucher
-from counterfoil.node.vouchers import OPEN, SETTLED, UNKNOWN, Refusal, Voucher
+from counterfoil.node.vouchers import Refusal, Voucher
 from counterfoil.receipts import Policy, Receipt, Request, Skipped, build
 from indexer import query
 
@@ -246,14 +246,14 @@ class Agent:
 
     def _session(self, session_id: str) -> SessionState:
         session = self._desk.manager.session(session_id)
-        if session.status == UNKNOWN:
+        if session.status == SessionStatus.NONE:
             raise ReplacedError
         return session
 
     def _end(self, job: Job, node: NodeClient, served: _Served, decision: str, attempt: int) -> Attempt:
         session = self._settle(node, served)
         rating = rate(served.results, self._median(job))
-        if session.status == SETTLED:
+        if session.status == SessionStatus.SETTLED:
             self._desk.sender.send(self._desk.reputation.rate(served.last.session_id, rating.score))
             self._attest(job, served, session)
         return Attempt(
@@ -272,7 +272,7 @@ class Agent:
         with suppress(NodeError):
             node.settle(served.last)
         session = self._session(session_id)
-        if session.status == OPEN:
+        if session.status == SessionStatus.OPEN:
             self._desk.sender.send(self._desk.manager.request_close(session_id))
             session = self._session(session_id)
         return session

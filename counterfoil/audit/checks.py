@@ -36,12 +36,29 @@ def check_id(part: Part, facts: SessionFacts, chain_id: int, manager: str) -> Ch
 
 def check_same_facts(facts: SessionFacts, state: SessionFacts) -> Check:
     """Whether the index tells of the session what the chain tells."""
-    for field in fields(SessionFacts):
-        mine, theirs = getattr(facts, field.name), getattr(state, field.name)
-        if mine != theirs:
-            sentence = f"session: {field.name} is {mine} in the index and {theirs} on chain"
-            return mismatch(Part.INDEX, "session", sentence)
+    difference = _first_term(facts, state, "on chain")
+    if difference is not None:
+        return mismatch(Part.INDEX, "session", difference)
     return _ok(Part.INDEX, "session", "every term is the one on chain")
+
+
+def check_log(facts: SessionFacts, logged: SessionFacts | None) -> Check:
+    """Whether the index's row of a session says what its raw SessionOpened log in the same index says."""
+    if logged is None:
+        sentence = f"session: block {facts.opened_block} has no log of its opening in the index"
+        return mismatch(Part.INDEX, "log", sentence)
+    difference = _first_term(facts, logged, "in its log")
+    if difference is not None:
+        return mismatch(Part.INDEX, "log", difference)
+    return _ok(Part.INDEX, "log", "every term is the one in the session's log")
+
+
+def _first_term(facts: SessionFacts, other: SessionFacts, there: str) -> str | None:
+    for field in fields(SessionFacts):
+        mine, theirs = getattr(facts, field.name), getattr(other, field.name)
+        if mine != theirs:
+            return f"session: {field.name} is {mine} in the index and {theirs} {there}"
+    return None
 
 
 def check_snapshot(part: Part, facts: SessionFacts, block_hash: str | None) -> Check:

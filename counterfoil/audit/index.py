@@ -1,15 +1,23 @@
 """What the index says: sessions by their rows, markets by the rows as of a block."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
+
+from sqlalchemy import select
 
 from counterfoil import market
 from counterfoil.audit.model import SessionFacts
 from counterfoil.reading import reading
 from counterfoil.routing.lottery import Candidate
 from indexer import query
+from indexer.decode import DecodeError, LogDecoder
 from indexer.errors import StoreError, UnknownBlockError
+from indexer.events import SessionOpened
 from indexer.query import Store
 from indexer.rows import Session
+from indexer.store.tables import RAW_LOG
+
+_LOGGED = sorted({field.name for field in fields(SessionFacts)} & {field.name for field in fields(SessionOpened)})
 
 
 class IndexSource:
@@ -32,6 +40,18 @@ class IndexSource:
         with reading():
             for row in query.sessions_between(self.store, first, last).value:
                 yield self._facts(row)
+
+    def logged(self, facts: SessionFacts, addresses: Mapping[str, str]) -> SessionFacts | None:
+        """The facts as the raw log of the session's opening tells them, None where its block holds no such log."""
+        wanted = select(RAW_LOG.c.address, RAW_LOG.c.topics, RAW_LOG.c.data).where(
+            RAW_LOG.c.block_number == facts.opened_block, RAW_LOG.c.topics.contains(facts.session_id)
+        )
+        with reading(), self.store.read() as connection:
+            found = [_decoded(addresses, *row) for row in connection.execute(wanted)]
+        opening = next((event for event in found if event is not None), None)
+        if opening is None or opening.session_id != facts.session_id:
+            return None
+        return replace(facts, **{name: getattr(opening, name) for name in _LOGGED})
 
     def block_hash(self, number: int) -> str | None:
         """A block's hash, None when the index does not hold the block."""
@@ -88,3 +108,12 @@ class IndexSource:
             opened_block=row.opened_block,
             category_id=self._service(row.service_id).category_id,
         )
+
+
+def _decoded(addresses: Mapping[str, str], address: str, topics: str, data: str) -> SessionOpened | None:
+    decoder, parts = LogDecoder(addresses), tuple(topics.split(","))
+    try:
+        event = decoder.decode(address, parts, data) if decoder.knows(address, parts[0]) else None
+    except DecodeError:
+        return None
+    return event if isinstance(event, SessionOpened) else None

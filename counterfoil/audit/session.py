@@ -16,7 +16,7 @@ from counterfoil.routing import lottery
 from counterfoil.routing.lottery import Candidate, LotteryError, Ranking
 from indexer.errors import IndexerError, QuestionError
 
-_FULL_ID: Final = re.compile(r"0x[0-9a-f]{64}")
+_FULL_ID: Final = re.compile(r"(?:0x)?([0-9a-f]{64})")
 _EMPTY: Final = "0x" + "0" * 64
 
 
@@ -50,6 +50,7 @@ class Auditor:
     """Audits sessions of one deployment by whichever sources there are.
 
     `index_problem` says why an index that was asked for could not be opened: its part is then reported as unchecked.
+    `names` is an index that only turns numbers and starts of ids into ids; nothing else is believed of it.
     """
 
     chain_id: int
@@ -58,6 +59,7 @@ class Auditor:
     state: StateSource | None = None
     index: IndexSource | None = None
     index_problem: str | None = None
+    names: IndexSource | None = None
 
     def session(self, reference: str) -> SessionAudit:
         """Audit one session, named by its full id, an unambiguous prefix of it, or the index's number.
@@ -100,15 +102,19 @@ class Auditor:
         return Replay(Part.STATE) if facts is None else _replay(Part.STATE, self.state, facts)
 
     def _full_id(self, reference: str, by_index: Replay | None) -> str:
-        session_id = reference.lower()
-        if _FULL_ID.fullmatch(session_id):
-            return session_id
+        full = _FULL_ID.fullmatch(reference.lower())
+        if full:
+            return f"0x{full[1]}"
         if by_index and by_index.wrong:
             raise DamagedError(by_index.wrong)
-        if self.index is None:
+        if self.names is not None:
+            named = self.names.find(reference)
+            if named is not None:
+                return named.session_id
+        elif self.index is None:
             raise QuestionError(
-                f"{reference[:80]!r} is not a full session id, and shorter ones need an index: give 0x and 64 "
-                "hexadecimal digits, or build the index with `counterfoil index run`."
+                f"{reference[:80]!r} is not a full session id, and there is no index that knows shorter ones: give the "
+                "full id of 0x and 64 hexadecimal digits."
             )
         raise QuestionError(
             f"The index holds no session {reference[:80]!r}: see `counterfoil sessions`, or bring the index up to "
@@ -140,7 +146,10 @@ class Auditor:
                 "to date with `counterfoil index run`."
             )
         found = tuple(
-            checks.unknown(replay.part, "session", replay.problem or replay.wrong or "") for replay in problems
+            checks.mismatch(replay.part, "session", replay.wrong)
+            if replay.wrong
+            else checks.unknown(replay.part, "session", replay.problem or "")
+            for replay in problems
         )
         return SessionAudit(session_id, None, None, None, found)
 
@@ -185,6 +194,8 @@ class Auditor:
             checks.check_snapshot(part, facts, replay.block_hash),
             checks.check_seed(part, facts),
         ]
+        if part is Part.INDEX:
+            found.append(self._of_log(facts))
         if state and state.facts:
             found.insert(0, checks.check_same_facts(facts, state.facts))
         if replay.wrong is not None:
@@ -200,6 +211,14 @@ class Auditor:
         if part is Part.STATE:
             found += self._of_lens(facts, replay.ranking)
         return found
+
+    def _of_log(self, facts: SessionFacts) -> Check:
+        if self.index is None:
+            return checks.unknown(Part.INDEX, "log", self.index_problem or "there is no index")
+        try:
+            return checks.check_log(facts, self.index.logged(facts, self.addresses))
+        except IndexerError as error:
+            return checks.unknown(Part.INDEX, "log", str(error))
 
     def _of_lens(self, facts: SessionFacts, ranking: Ranking) -> list[Check]:
         if self.state is None:

@@ -7,7 +7,15 @@ from web3.exceptions import BlockNotFound
 
 from counterfoil.audit.model import SessionFacts
 from counterfoil.chain.connection import Chain, asking
-from counterfoil.chain.contracts import LENS_LIMIT, NodeRegistry, RoutingLens, SessionManager, Weighed, word
+from counterfoil.chain.contracts import (
+    LENS_LIMIT,
+    NodeRegistry,
+    RoutingLens,
+    SessionManager,
+    SessionStatus,
+    Weighed,
+    word,
+)
 from counterfoil.chain.errors import ChainError
 from counterfoil.routing.lottery import Candidate
 
@@ -34,7 +42,7 @@ class StateSource:
             found = self._logs(topics, hint, hint)
             if found:
                 return self._facts(found[0])
-        if self._manager.session(session_id).status == 0:
+        if self._manager.session(session_id).status == SessionStatus.NONE:
             return None
         return next((self._facts(log) for log in self._search(topics)), None)
 

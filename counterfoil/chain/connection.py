@@ -158,24 +158,29 @@ def asking(what: str) -> Iterator[None]:
 
 
 def revert_reason(error: ContractLogicError) -> str:
-    """The reason string of a revert: from its data where there is any, else from the RPC's words."""
+    """The reason string of a revert, printable: from its data where there is any, else from the RPC's words."""
     data = error.data
     if isinstance(data, str) and data.startswith(_ERROR_SELECTOR):
         try:
-            return str(decode(["string"], bytes.fromhex(data[10:]))[0])[:_SHOWN]
+            return _printable(str(decode(["string"], bytes.fromhex(data[10:]))[0])[:_SHOWN])
         except (ValueError, DecodingError):
             return ""
     message = str(error.message or "")
-    return message.removeprefix("execution reverted").removeprefix(": ")[:_SHOWN]
+    return _printable(message.removeprefix("execution reverted").removeprefix(": ")[:_SHOWN])
 
 
 def _rpc_error(what: str, error: Web3RPCError) -> ChainError:
     answer = error.rpc_response.get("error") if error.rpc_response else None
     message = answer.get("message") if isinstance(answer, dict) else error.message
-    words = " ".join(str(message).split())[:_SHOWN]
+    words = _printable(" ".join(str(message).split())[:_SHOWN])
     if _PRUNED.search(words):
         return PrunedError(f"{what}: the RPC no longer holds that state ({words}); use an archive node with --rpc.")
     return ChainError(f"{what}: the RPC refused with {words!r}; check the RPC, or use another with --rpc.")
+
+
+def _printable(text: str) -> str:
+    # Anybody writes these words, and a terminal obeys some characters.
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
 def _at(block: int | None) -> str:

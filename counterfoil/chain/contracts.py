@@ -6,6 +6,7 @@ Hashes are 0x and lower-case digits, addresses lower case.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from enum import IntEnum
 from typing import Any, Final, TypeVar
 
 from web3 import Web3
@@ -20,6 +21,15 @@ LENS_LIMIT: Final = 1024
 _PAGE: Final = 128
 
 State = TypeVar("State")
+
+
+class SessionStatus(IntEnum):
+    """Status of a session, as SessionManager counts it; NONE is that of an id it does not know."""
+
+    NONE = 0
+    OPEN = 1
+    CLOSING = 2
+    SETTLED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +80,7 @@ class ListingState:
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """SessionManager.sessions; `status` is 0 none, 1 open, 2 closing, 3 settled; times in seconds."""
+    """SessionManager.sessions; `status` is a SessionStatus; times in seconds."""
 
     client: str
     operator: str
@@ -258,7 +268,7 @@ class SessionManager(_Client):
     NAME = "SessionManager"
 
     def session(self, session_id: str, at: int | None = None) -> SessionState:
-        """One session; `status` 0 when there is none."""
+        """One session; `status` is NONE when there is none."""
         return _state(SessionState, self._view("sessions", word(session_id), at=at))
 
     def draws(self, client: str, at: int | None = None) -> int:

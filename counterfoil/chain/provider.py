@@ -1,18 +1,26 @@
 """A web3 provider over HTTP that never waits without end and never reads an answer without end."""
 
-import time
-from typing import Any
-from urllib.parse import urlsplit
+from typing import Any, Final
 
-import httpx
 from web3.providers.base import JSONBaseProvider
 from web3.types import RPCEndpoint, RPCResponse
 
 from counterfoil.chain.errors import ChainError, NoAnswerError
+from indexer.http import (
+    BoundedHttp,
+    EncodedError,
+    HttpAnswer,
+    HttpError,
+    OutOfTimeError,
+    TooLargeError,
+    without_secrets,
+)
+
+_HEADERS: Final = {"Content-Type": "application/json"}
 
 
 class BoundedProvider(JSONBaseProvider):
-    """Ask `url`; `seconds` bounds an answer's time, `max_bytes` its size. Raises ChainError."""
+    """Ask `url`, within `seconds` and `max_bytes` for each request (see `BoundedHttp`). Raises ChainError."""
 
     # A contract's answer must not make us fetch an address of its choice (EIP-3668).
     global_ccip_read_enabled = False
@@ -20,10 +28,8 @@ class BoundedProvider(JSONBaseProvider):
     def __init__(self, url: str, *, seconds: float = 30, max_bytes: int = 64 * 2**20) -> None:
         super().__init__()
         self.endpoint = url
-        self.shown = _without_secrets(url)
-        self._seconds = seconds
-        self._max_bytes = max_bytes
-        self._client = httpx.Client(timeout=seconds, headers={"Content-Type": "application/json"})
+        self.shown = without_secrets(url)
+        self._http = BoundedHttp(seconds=seconds, max_bytes=max_bytes)
 
     def make_request(self, method: RPCEndpoint, params: Any) -> RPCResponse:  # noqa: ANN401
         """Ask once. An error the RPC itself reports is in the answer, as web3 wants it."""
@@ -38,40 +44,29 @@ class BoundedProvider(JSONBaseProvider):
 
     def close(self) -> None:
         """Close the connections."""
-        self._client.close()
+        self._http.close()
 
     def _post(self, content: bytes) -> bytes:
+        answer = self._send(content)
+        # JSON-RPC errors may come with any status; anything else is no answer.
+        if answer.status >= 400 and not answer.body.lstrip().startswith(b"{"):
+            raise ChainError(self._says(f"HTTP status {answer.status}"))
+        return answer.body
+
+    def _send(self, content: bytes) -> HttpAnswer:
         try:
-            with self._client.stream("POST", self.endpoint, content=content) as response:
-                body = self._read(response)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            return self._http.request("POST", self.endpoint, content=content, headers=_HEADERS)
+        except TooLargeError as error:
+            raise ChainError(self._says(f"more than {self._http.max_bytes} bytes")) from error
+        except EncodedError as error:
+            raise ChainError(self._says("a compressed answer, which was not asked for")) from error
+        except OutOfTimeError as error:
+            raise NoAnswerError(self._says(str(error))) from error
+        except HttpError as error:
             raise NoAnswerError(
-                f"The RPC at {self.shown} does not answer ({type(error).__name__}): "
+                f"The RPC at {self.shown} does not answer ({error}): "
                 "start the chain, or name another with --rpc or COUNTERFOIL_RPC_URL."
             ) from error
-        # JSON-RPC errors may come with any status; anything else is no answer.
-        if response.status_code >= 400 and not body.lstrip().startswith(b"{"):
-            raise ChainError(self._says(f"HTTP status {response.status_code}"))
-        return body
-
-    def _read(self, response: httpx.Response) -> bytes:
-        # httpx bounds each read only: an RPC that sends a byte now and then would hold us for ever.
-        deadline = time.monotonic() + self._seconds
-        body = bytearray()
-        for chunk in response.iter_bytes():
-            body += chunk
-            if len(body) > self._max_bytes:
-                raise ChainError(self._says(f"more than {self._max_bytes} bytes"))
-            if time.monotonic() > deadline:
-                raise NoAnswerError(self._says(f"no whole answer in {self._seconds:g} s"))
-        return bytes(body)
 
     def _says(self, what: str) -> str:
         return f"The RPC at {self.shown} gave {what}: name another with --rpc or COUNTERFOIL_RPC_URL."
-
-
-def _without_secrets(url: str) -> str:
-    # Keys of hosted RPCs stand in the path, the query or before the @.
-    parts = urlsplit(url)
-    port = f":{parts.port}" if parts.port else ""
-    return f"{parts.scheme}://{parts.hostname}{port}"

@@ -13,7 +13,7 @@ from counterfoil.audit.range import Progress as OnProgress
 from counterfoil.audit.range import RangeAudit, audit_range
 from counterfoil.audit.report import EXIT_CODES, ages_document, range_document, session_document
 from counterfoil.cli.options import Common, common
-from counterfoil.cli.output import amount, plain, print_json, print_table, short
+from counterfoil.cli.output import amount, clean, print_json, print_table, say, short
 from counterfoil.cli.output import console as screen
 from counterfoil.routing.reasons import percent
 
@@ -40,7 +40,12 @@ def audit() -> None:
 @common
 @click.pass_context
 def session(ctx: click.Context, common: Common, session: str, by: By) -> None:
-    """Replay one decision, named by the session's id, an unambiguous start of it, or its number in the index."""
+    """Replay one decision, named by the session's id, an unambiguous start of it, or its number in the index.
+
+    Covers what the session committed to when it was opened: its terms, snapshot, seed, candidates, choice, price and
+    receipt. What came later and what decides nothing (deposit, expires_at, status, closes_at, paid, refunded, calls,
+    number, a node's endpoint) is compared by `counterfoil index verify`.
+    """
     with open_auditor(common.settings, by) as auditor:
         found = auditor.session(session)
     if common.json:
@@ -71,22 +76,22 @@ def range_(ctx: click.Context, common: Common, first_block: int, last_block: int
 
 def _print_session(found: SessionAudit) -> None:
     facts = found.facts
-    screen().print(plain(f"session {found.session_id}"))
+    say(f"session {found.session_id}")
     if facts is not None:
         category = found.category or facts.category_id
         of = f"service {facts.service_id} ({category}), draw {facts.nonce} of {facts.client}, attempt {facts.attempt}"
-        screen().print(plain(of))
+        say(of)
     rows = ((check.part, check.name, _MARKS[check.outcome], check.sentence) for check in found.checks)
     print_table(("by", "checked", "result", "what"), rows)
     parts = (f"{part}: {found.outcome_of(part)}" for part in Part if found.outcome_of(part))
-    screen().print(plain(f"{found.outcome} ({', '.join(parts)})"))
+    say(f"{found.outcome} ({', '.join(parts)})")
     if found.first_difference:
-        screen().print(plain(f"first difference: {found.first_difference}"))
+        say(f"first difference: {found.first_difference}")
 
 
 def print_range(found: RangeAudit) -> None:
     """Print a range's shares, clients, faults and totals."""
-    screen().print(plain(f"blocks {found.first_block} to {found.last_block}: {len(found.audits)} sessions"))
+    say(f"blocks {found.first_block} to {found.last_block}: {len(found.audits)} sessions")
     if found.audits:
         _print_shares(found)
         _print_clients(found)
@@ -122,7 +127,7 @@ def _print_shares(found: RangeAudit) -> None:
 
 def _print_clients(found: RangeAudit) -> None:
     print_table(
-        ("client", ">sessions", ">draws", ">skipped attempts", ">oldest snapshot", "caps"),
+        ("client", ">sessions", ">draws", ">skipped attempts", ">oldest snapshot in blocks", "caps"),
         (
             (
                 short(client.client),
@@ -142,7 +147,7 @@ def _print_faults(found: RangeAudit) -> None:
     faults = [one for one in found.audits if one.outcome is not Outcome.OK]
     for one in faults[:_FAULTS_SHOWN]:
         why = one.first_difference or _first_unchecked(one)
-        screen().print(plain(f"{short(one.session_id)} {one.outcome}: {why}"))
+        say(f"{short(one.session_id)} {one.outcome}: {why}")
     if len(faults) > _FAULTS_SHOWN:
         click.echo(f"and {len(faults) - _FAULTS_SHOWN} more: see --json")
 
@@ -150,9 +155,8 @@ def _print_faults(found: RangeAudit) -> None:
 def _tell_unchecked(audits: "tuple[SessionAudit, ...] | list[SessionAudit]") -> None:
     unchecked = [one for one in audits if one.outcome is Outcome.UNKNOWN]
     if unchecked:
-        click.echo(
-            f"Session {short(unchecked[0].session_id)} cannot be checked: {_first_unchecked(unchecked[0])}", err=True
-        )
+        why = f"Session {short(unchecked[0].session_id)} cannot be checked: {_first_unchecked(unchecked[0])}"
+        click.echo(clean(why), err=True)
 
 
 def _first_unchecked(found: SessionAudit) -> str:

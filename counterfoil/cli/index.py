@@ -11,12 +11,15 @@ import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from counterfoil.cli.options import Common, common
-from counterfoil.cli.output import console, print_json, print_pairs
+from counterfoil.cli.output import clean, console, print_json, print_pairs, say
 from counterfoil.cli.output import short as shortened
 from counterfoil.documents import as_of_document
+from counterfoil.reading import open_index
 from indexer import service
 from indexer.errors import RetryableError
 from indexer.settings import Settings
+from indexer.store.compare import examine
+from indexer.store.database import open_store
 from indexer.sync import Progress as OnProgress
 
 
@@ -88,16 +91,27 @@ def rebuild(common: Common) -> None:
 @common
 @click.pass_context
 def verify(ctx: click.Context, common: Common, against: str) -> None:
-    """Compare two indexes of one deployment; exit code 1 names the first block where they differ."""
+    """Compare two indexes of one deployment; exit code 1 names the first block where they differ.
+
+    Every row of both is checked against its own index's digest, so that rows edited, deleted or invented by hand are
+    found, and headers and raw logs against the other's.
+    """
     result = service.index_verify(common.settings, against)
+    why = None if result.differs_at is None else _why(common.settings, against)
     if common.json:
-        print_json(asdict(result))
+        print_json(asdict(result) | {"why": why})
     elif result.differs_at is None:
         click.echo(f"both indexes agree over blocks {result.first_block} to {result.last_block}")
     else:
-        click.echo(f"the indexes differ from block {result.differs_at} on")
+        say(f"the indexes differ from block {result.differs_at} on: {why}")
     if result.differs_at is not None:
         ctx.exit(1)
+
+
+def _why(settings: Settings, against: str) -> str | None:
+    """What is wrong at the first block that differs, and in which index."""
+    with open_index(settings) as ours, open_store(against) as theirs:
+        return examine(ours, theirs).why
 
 
 def _check_chain(settings: Settings) -> None:
@@ -108,7 +122,7 @@ def _check_chain(settings: Settings) -> None:
 
 
 def _tell_retry(error: RetryableError, seconds: float) -> None:
-    click.echo(f"{error} Trying again in {seconds:g} s.", err=True)
+    click.echo(clean(f"{error} Trying again in {seconds:g} s."), err=True)
 
 
 def _status_document(found: service.IndexStatus) -> dict[str, object]:

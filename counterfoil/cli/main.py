@@ -30,8 +30,10 @@ class SentenceError(click.ClickException):
     exit_code = 2
 
     def show(self, file: Any = None) -> None:  # noqa: ANN401
-        """Print the sentence alone."""
-        click.echo(self.format_message(), file=file, err=file is None)
+        """Print the sentence alone, made harmless: an RPC or a contract may have written parts of it."""
+        from counterfoil.cli.output import clean
+
+        click.echo(clean(self.format_message()), file=file, err=file is None)
 
 
 class Commands(click.Group):

@@ -16,7 +16,7 @@ from indexer.settings import Settings, load_settings
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_HASH: Final = re.compile(r"0x[0-9a-fA-F]{64}")
+_HASH: Final = re.compile(r"(0x)?[0-9a-fA-F]{64}")
 _ADDRESS: Final = re.compile(r"0x[0-9a-fA-F]{40}")
 
 
@@ -67,8 +67,8 @@ class At(click.ParamType):
         if text.isdecimal() and len(text) < 19:
             return int(text)
         if _HASH.fullmatch(text):
-            return text.lower()
-        return self.fail("a block is its number, or its hash of 0x and 64 hexadecimal digits", param, ctx)
+            return "0x" + text.lower().removeprefix("0x")
+        return self.fail("a block is its number, or its hash of 64 hexadecimal digits", param, ctx)
 
 
 class Address(click.ParamType):

@@ -28,13 +28,14 @@ def print_json(document: object) -> None:
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> None:
     """Print a table; a column whose name starts with `>` stands to the right."""
-    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=None, pad_edge=False)
+    table = Table(header_style="bold", box=None, pad_edge=False)
     for name in columns:
         right = name.startswith(">")
         table.add_column(name.removeprefix(">"), justify="right" if right else "left", overflow="fold")
     for row in rows:
         table.add_row(*(plain(cell) for cell in row))
-    _print_trimmed(table)
+    # Not the table's own title: that would be wrapped to the table's width.
+    _print_trimmed(*([] if title is None else [Text(title, style="bold")]), table)
 
 
 def print_pairs(pairs: Iterable[tuple[str, object]]) -> None:
@@ -47,24 +48,34 @@ def print_pairs(pairs: Iterable[tuple[str, object]]) -> None:
     _print_trimmed(table)
 
 
-def _print_trimmed(table: Table) -> None:
-    # rich pads every cell of the last column; nobody wants to copy blanks.
+def say(sentence: str) -> None:
+    """Print a sentence, made harmless, in lines of at most 100 columns."""
+    _print_trimmed(plain(sentence))
+
+
+def _print_trimmed(*parts: Table | Text) -> None:
+    # rich leaves blanks after the last column and where it breaks a line; nobody wants to copy those.
     screen = console()
     with screen.capture() as captured:
-        screen.print(table)
+        for part in parts:
+            screen.print(part)
     click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 def print_as_of(as_of: AsOf) -> None:
     """Say which block an answer is the state after."""
     final = ", final" if as_of.finalized else ""
-    console().print(plain(f"as of block {as_of.block} ({short(as_of.hash)}{final}) of chain {as_of.chain_id}"))
+    say(f"as of block {as_of.block} ({short(as_of.hash)}{final}) of chain {as_of.chain_id}")
 
 
 def plain(value: object) -> Text:
     """Text that no terminal takes for a command: names and URLs from the chain may hold anything."""
-    text = "-" if value is None else str(value)
-    return Text("".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text))
+    return Text("-" if value is None else clean(str(value)))
+
+
+def clean(text: str) -> str:
+    """The text with everything that is not printable replaced, line ends too."""
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
 def short(text: str) -> str:

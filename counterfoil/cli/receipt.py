@@ -9,8 +9,7 @@ from typing import Final
 import click
 
 from counterfoil.cli.options import Common, common
-from counterfoil.cli.output import amount, plain, print_json, print_pairs, print_table
-from counterfoil.cli.output import console as screen
+from counterfoil.cli.output import amount, print_json, print_pairs, print_table, say
 from counterfoil.receipt_store import ReceiptStore, read_bounded
 from counterfoil.receipts import Receipt, ReceiptError, canonical, digest_of, parse, verify
 from counterfoil.receipts.model import PROVES_NOT
@@ -19,7 +18,7 @@ from counterfoil.routing.reasons import percent, relaxed, wad
 from indexer.deployment import Deployment, load_deployment
 from indexer.errors import DeploymentError, UserError
 
-_DIGEST: Final = re.compile(r"0x[0-9a-fA-F]{64}")
+_DIGEST: Final = re.compile(r"(0x)?([0-9a-fA-F]{64})")
 
 
 @click.group()
@@ -47,7 +46,7 @@ def verify_(common: Common, receipt: str, expected: str | None) -> None:
     """Check that a receipt is whole, follows from its own inputs, and is of this deployment."""
     data, found = _load(common, receipt)
     if expected is not None:
-        verify(data, expected)
+        verify(data, _digest(expected) or expected)
     deployment = _deployment(common)
     if deployment is not None:
         _check_ours(found, deployment)
@@ -55,7 +54,7 @@ def verify_(common: Common, receipt: str, expected: str | None) -> None:
         print_json({"digest": digest_of(data), "valid": True, "deployment_checked": deployment is not None})
         return
     click.echo(f"valid: {digest_of(data)} replays from its own inputs")
-    screen().print(plain(f"attempt {found.attempt}: {found.reason}"))
+    say(f"attempt {found.attempt}: {found.reason}")
     if deployment is None:
         click.echo("its contracts were not compared: there is no deployment file")
 
@@ -84,17 +83,24 @@ def candidate_rows(found: Receipt) -> Iterator[tuple[object, ...]]:
 
 
 def _load(common: Common, name: str) -> tuple[bytes, Receipt]:
-    path = Path(name)
-    if _DIGEST.fullmatch(name):
-        found = ReceiptStore(common.settings.home / "receipts").load(name.lower())
+    path, digest = Path(name), _digest(name)
+    if digest is not None:
+        found = ReceiptStore(common.settings.home / "receipts").load(digest)
         return canonical(found), found
     if not path.is_file():
-        raise UserError(f"{name[:200]!r} is neither a file nor a digest of 0x and 64 digits: name a receipt.")
+        raise UserError(f"{name[:200]!r} is neither a file nor a digest of 64 hexadecimal digits: name a receipt.")
     data = read_bounded(path)
     try:
-        return data, verify(data, f"0x{path.stem}") if _DIGEST.fullmatch(f"0x{path.stem}") else parse(data)
+        named = _digest(path.stem)
+        return data, parse(data) if named is None else verify(data, named)
     except ReceiptError as error:
         raise UserError(f"{path} is no valid receipt: {error}; ask the session's client for it again.") from error
+
+
+def _digest(text: str) -> str | None:
+    """A digest in its one form, given with 0x or without; None for what is no digest."""
+    found = _DIGEST.fullmatch(text)
+    return None if found is None else f"0x{found[2].lower()}"
 
 
 def _deployment(common: Common) -> Deployment | None:
@@ -141,8 +147,8 @@ def print_receipt(found: Receipt, digest: str) -> None:
     )
     click.echo()
     if ranking.relaxed and request.price_cap is not None:
-        screen().print(plain(relaxed(request.price_cap, len(found.candidates))))
+        say(relaxed(request.price_cap, len(found.candidates)))
     for skip in found.skipped:
-        screen().print(plain(f"skipped service {skip.service_id}: {skip.reason}"))
-    screen().print(plain(f"attempt {found.attempt}: {found.reason}"))
-    screen().print(plain(f"It does not prove {'; '.join(PROVES_NOT)}."))
+        say(f"skipped service {skip.service_id}: {skip.reason}")
+    say(f"attempt {found.attempt}: {found.reason}")
+    say(f"It does not prove {'; '.join(PROVES_NOT)}.")

@@ -5,14 +5,15 @@ import click
 from counterfoil import market
 from counterfoil.cli.options import Address, Common, common
 from counterfoil.cli.options import at as at_option
-from counterfoil.cli.output import amount, plain, print_as_of, print_json, print_table
-from counterfoil.cli.output import console as screen
+from counterfoil.cli.output import amount, print_as_of, print_json, print_table, say
 from counterfoil.cli.receipt import candidate_rows
 from counterfoil.documents import as_of_document
 from counterfoil.reading import open_index
-from counterfoil.receipts import Receipt, Request, build, digest
+from counterfoil.receipts import Receipt, ReceiptError, Request, build, digest
 from counterfoil.receipts.canonical import document
+from counterfoil.receipts.model import SAFE_INTEGER
 from counterfoil.routing import reasons
+from counterfoil.routing.lottery import NO_CAP
 from indexer import query
 from indexer.query import Store
 
@@ -23,8 +24,10 @@ _PAGE = 1000
 @click.command()
 @click.argument("category")
 @click.option("--client", type=Address(), default=NOBODY, help="Who draws: the address is part of the seed.")
-@click.option("--cap", type=click.IntRange(0), help="Soft cap on the price a call, in base units.")
-@click.option("--nonce", type=click.IntRange(0), help="The client's draw number; by default its next one.")
+@click.option("--cap", type=click.IntRange(0, NO_CAP - 1), help="Soft cap on the price a call, in base units.")
+@click.option(
+    "--nonce", type=click.IntRange(0, SAFE_INTEGER - 1), help="The client's draw number; by default its next one."
+)
 @at_option
 @common
 def route(common: Common, category: str, client: str, cap: int | None, nonce: int | None, at: int | str | None) -> None:
@@ -35,7 +38,11 @@ def route(common: Common, category: str, client: str, cap: int | None, nonce: in
     with open_index(common.settings) as store:
         as_of = query.as_of(store, at)
         draw = next_draw(store, client, as_of.block) if nonce is None else nonce
-        receipt = decide(store, category, client, draw, cap, as_of.block)
+        try:
+            receipt = decide(store, category, client, draw, cap, as_of.block)
+        except ReceiptError as error:
+            # The words of a receipt's field, told of the argument that it came from.
+            raise ReceiptError(str(error).removeprefix("request.")) from error
     if common.json:
         shown = {"as_of": as_of_document(as_of), "digest": digest(receipt), "decision": document(receipt)}
         print_json(shown)
@@ -47,8 +54,8 @@ def route(common: Common, category: str, client: str, cap: int | None, nonce: in
     )
     cap_words = "no cap" if cap is None else f"cap {amount(cap)}"
     if receipt.ranking.relaxed and cap is not None:
-        screen().print(plain(reasons.relaxed(cap, len(receipt.candidates))))
-    screen().print(plain(f"draw {draw} of {client}, {cap_words}: {receipt.reason}"))
+        say(reasons.relaxed(cap, len(receipt.candidates)))
+    say(f"draw {draw} of {client}, {cap_words}: {receipt.reason}")
 
 
 def decide(store: Store, category: str, client: str, nonce: int, cap: int | None, block: int) -> Receipt:

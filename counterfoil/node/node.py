@@ -9,11 +9,11 @@ import structlog
 from eth_account.signers.local import LocalAccount
 
 from counterfoil.chain.connection import Chain
-from counterfoil.chain.contracts import SessionManager, SessionState
+from counterfoil.chain.contracts import SessionManager, SessionState, SessionStatus
 from counterfoil.chain.sender import Sender
 from counterfoil.chain.typed_data import voucher as voucher_data
 from counterfoil.node.book import VoucherBook
-from counterfoil.node.vouchers import SETTLED, Refusal, RefusedError, Voucher, check_next, check_session, is_due
+from counterfoil.node.vouchers import Refusal, RefusedError, Voucher, check_next, check_session, is_due
 from indexer.errors import IndexerError
 
 _log = structlog.get_logger()
@@ -69,7 +69,7 @@ class Node:
         Raises RefusedError while a call of the session is being served.
         """
         session = self._manager.session(voucher.session_id)
-        if session.status == 0 or session.node_id != self.node_id:
+        if session.status == SessionStatus.NONE or session.node_id != self.node_id:
             raise RefusedError(Refusal.NOT_OURS, "this node has no such session")
         self._check_signature(session, voucher)
         return self._settle(voucher.session_id)
@@ -101,7 +101,7 @@ class Node:
 
     def _send_settlement(self, last: Voucher) -> SessionState:
         session = self._manager.session(last.session_id)
-        if session.status != SETTLED:
+        if session.status != SessionStatus.SETTLED:
             with self._sending:
                 self._sender.send(self._manager.settle(last.session_id, last.amount, last.calls, last.signature))
             session = self._manager.session(last.session_id)

@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from counterfoil.chain.contracts import SessionState
-
-UNKNOWN, OPEN, CLOSING, SETTLED = range(4)
+from counterfoil.chain.contracts import SessionState, SessionStatus
 
 
 class Refusal(StrEnum):
@@ -42,13 +40,13 @@ class Voucher:
 
 def check_session(session: SessionState, node_id: int, operator: str, now: int) -> None:
     """Raise RefusedError unless this node serves, and can settle, the session at `now` (a block's time, seconds)."""
-    if session.status == UNKNOWN:
+    if session.status == SessionStatus.NONE:
         raise RefusedError(Refusal.UNKNOWN_SESSION, "the chain knows no such session; open one and call again")
     if session.node_id != node_id:
         raise RefusedError(Refusal.NOT_OURS, f"the session is with node {session.node_id}, this is node {node_id}")
     if session.operator != operator:
         raise RefusedError(Refusal.NOT_OURS, f"the session is with {session.operator}, who no longer runs it")
-    if session.status != OPEN:
+    if session.status != SessionStatus.OPEN:
         raise RefusedError(Refusal.NOT_OPEN, "the session is closing or settled; open another")
     if now >= session.expires_at:
         raise RefusedError(Refusal.EXPIRED, f"the session expired at {session.expires_at}; open another")
@@ -75,4 +73,6 @@ def check_next(session: SessionState, last: Voucher | None, voucher: Voucher) ->
 
 def is_due(session: SessionState, now: int) -> bool:
     """Whether a session should be settled without being asked: it is closing, it expired, or it was ended already."""
-    return session.status in (CLOSING, SETTLED) or (session.status == OPEN and now >= session.expires_at)
+    return session.status >= SessionStatus.CLOSING or (
+        session.status == SessionStatus.OPEN and now >= session.expires_at
+    )

@@ -198,7 +198,7 @@ def pinned_reason(ranking: Ranking, service_id: int) -> str:
 def _left_at(ranking: Ranking, attempt: int) -> tuple[int, ...]:
     if not 0 <= attempt < len(ranking.order):
         kept = reasons.plural(len(ranking.order), "candidate")
-        raise LotteryError(f"there is no draw {attempt} of {kept}; draws count from 0")
+        raise LotteryError(f"there is no attempt {attempt} of {kept}; attempts count from 0")
     return ranking.order[attempt:]
 
 

@@ -47,18 +47,18 @@ def relaxed(cap: int, count: int) -> str:
     return f"the cap {cap} is below the price of all {plural(count, 'candidate')}, so nobody was dropped"
 
 
-def won(service_id: int, draw: int, weight: int, total: int, kept: int, dropped: int) -> str:
-    """Why a service was chosen: its weight of the total weight that was left at its draw."""
+def won(service_id: int, attempt: int, weight: int, total: int, kept: int, dropped: int) -> str:
+    """Why a service was chosen: its weight of the total weight that was left at its attempt."""
     return (
-        f"service {service_id} won draw {draw} with weight {wad(weight)} of {wad(total)} "
+        f"service {service_id} won attempt {attempt} with weight {wad(weight)} of {wad(total)} "
         f"over {plural(kept, 'kept candidate')}; {dropped} dropped"
     )
 
 
-def won_evenly(service_id: int, draw: int, left: int, kept: int, dropped: int) -> str:
+def won_evenly(service_id: int, attempt: int, left: int, kept: int, dropped: int) -> str:
     """Why a service was chosen where every weight left was zero, so that each counted one."""
     return (
-        f"service {service_id} won draw {draw} as one of {left} with equal chances, all weights being 0, "
+        f"service {service_id} won attempt {attempt} as one of {left} with equal chances, all weights being 0, "
         f"over {plural(kept, 'kept candidate')}; {dropped} dropped"
     )
 

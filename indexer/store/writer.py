@@ -47,11 +47,6 @@ class Writer:
             roll_back(connection, ancestor)
             self._append(connection, headers, logs, finalized)
 
-    def record_finalized(self, number: int) -> None:
-        """Remember that a block we hold is final."""
-        with self.store.write() as connection:
-            connection.execute(update(CURSOR).values(finalized=number))
-
     def rebuild(self) -> int:
         """Make all projections and digests again from the raw logs, without the chain; gives the blocks done."""
         with self.store.write() as connection:

@@ -40,6 +40,18 @@ def test_resolve__with_a_string_that_is_no_plain_url__refuses(endpoint):
         "http://224.0.0.1",
         "http://[::ffff:127.0.0.1]",
         "http://2130706433",
+        "http://192.0.0.8",
+        "http://[::ffff:10.0.0.1]",
+        "http://[::127.0.0.1]",
+        "http://[64:ff9b::7f00:1]",
+        "http://[64:ff9b:1::a00:1]",
+        "http://[2002:7f00:1::]",
+        "http://[2002:a00:1::1]",
+        "http://[2001:0:7f00:1::ffff:ffff]",
+        "http://[2001:0:4136:e378:8000:63bf:f5ff:fffe]",
+        "http://[fec0::1]",
+        "http://[ff02::1]",
+        "http://[::]",
     ],
 )
 def test_resolve__with_an_address_of_the_callers_network__refuses_unless_allowed(endpoint):

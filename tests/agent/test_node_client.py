@@ -1,5 +1,6 @@
 """The client against servers that misbehave, each a real socket."""
 
+import gzip
 import socket
 import threading
 from contextlib import contextmanager
@@ -67,7 +68,16 @@ def test_call__with_an_error_of_ours__names_its_type():
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"<html>", b"[1]", b'{"error": {"type": "no\\nspaces allowed"}}', b'{"error": {"type": 5}}']
+    "body",
+    [
+        b"",
+        b"<html>",
+        b"[1]",
+        b'{"error": {"type": "no\\nspaces allowed"}}',
+        b'{"error": {"type": 5}}',
+        b"[" * 100_000,
+        b'{"error":' * 100_000,
+    ],
 )
 def test_call__with_an_error_of_another_form__repeats_none_of_its_text(body):
     with server(http(500, body)) as (url, _), pytest.raises(NodeRefusedError) as refused:
@@ -94,7 +104,7 @@ def test_call__with_a_connection_cut_in_mid_body__is_an_error():
 
 
 def test_call__with_a_node_that_hangs__ends_in_time():
-    with server(b"", hold=True) as (url, _), pytest.raises(NodeError, match=r"no answer within 0\.2 s"):
+    with server(b"", hold=True) as (url, _), pytest.raises(NodeError, match=r"no whole answer in 0\.2 s"):
         client(url, seconds=0.2).call(VOUCHER, b"")
 
 
@@ -117,3 +127,41 @@ def test_probe__of_a_private_address_that_is_not_allowed__never_connects():
             NodeClient(url).probe()
         assert received == []
         client(url).probe()
+
+
+def test_call__with_a_node_that_drips_its_headers__ends_in_time():
+    with dripping(b"HTTP/1.1 200 OK\r\n", b"X-More: 1\r\n") as url, pytest.raises(NodeError, match="no whole answer"):
+        client(url, seconds=0.3).call(VOUCHER, b"")
+
+
+def test_call__with_a_compressed_answer__refuses_to_unpack_it():
+    bomb = gzip.compress(gzip.compress(b"\0" * 10_000_000))
+    answer = http(200, bomb, b"Content-Encoding: gzip, gzip\r\n")
+    with server(answer) as (url, _), pytest.raises(NodeError, match="compressed, which was not asked for"):
+        client(url).call(VOUCHER, b"")
+
+
+@contextmanager
+def dripping(first, piece):
+    """Answer one connection with `first`, then with a piece now and then until the block ends."""
+    done = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve():
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(65536)
+                try:
+                    connection.sendall(first)
+                    while not done.wait(0.05):
+                        connection.sendall(piece)
+                except OSError:
+                    return
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            done.set()
+            thread.join()

@@ -4,6 +4,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from eth_abi.abi import encode
 from web3.exceptions import ContractLogicError
 
 from counterfoil.chain.artifacts import artifact
@@ -20,14 +21,16 @@ from tests.support.chain import person, unused_url
 
 @contextmanager
 def server(answer):
-    """An RPC that gives one answer to everything: status and body."""
+    """An RPC that gives one answer to everything: status, body, and more headers."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self):
             self.rfile.read(int(self.headers["Content-Length"]))
-            status, body = answer
+            status, body, *headers = answer
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
+            for name, value in headers:
+                self.send_header(name, value)
             self.end_headers()
             self.wfile.write(body)
 
@@ -61,6 +64,7 @@ def chain_at(url, **options):
         ((200, b'{"jsonrpc":"2.0","id":1}'), "an answer that is no JSON-RPC"),
         ((502, b"Bad gateway"), "HTTP status 502"),
         ((200, b" " * 2000), "more than 1000 bytes"),
+        ((200, b"{}", ("Content-Encoding", "gzip, gzip")), "a compressed answer, which was not asked for"),
         ((200, b"\xff\xfe"), "an answer that is not JSON"),
         ((200, b'{"jsonrpc":"2.0","id":0,"result":"0xzz"}'), "cannot be read from the RPC's answer"),
         ((200, b'{"jsonrpc":"2.0","id":0,"result":null}'), "cannot be read from the RPC's answer"),
@@ -137,7 +141,7 @@ def test_chain__with_a_silent_rpc__gives_up_in_time():
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        with chain_at(url, seconds=0.1) as chain, pytest.raises(ChainError, match=r"does not answer .ReadTimeout"):
+        with chain_at(url, seconds=0.1) as chain, pytest.raises(ChainError, match=r"no whole answer in 0\.1 s"):
             chain.head()
 
 
@@ -211,7 +215,7 @@ def test_send__whose_confirmation_is_lost__names_the_transaction_and_sends_no_ot
         sender.send(world.token.approve(world.registry.address, 1))
 
     assert len(sent) == 1
-    assert world.chain.web3.eth.get_transaction_receipt(lost.value.transaction)["status"] == 1
+    assert world.chain.web3.eth.wait_for_transaction_receipt(lost.value.transaction, 30, 0.01)["status"] == 1
 
 
 def test_send__at_a_price_that_no_honest_rpc_asks__is_refused(world):
@@ -262,6 +266,11 @@ def test_send__refused_only_when_mined__gives_the_reason(world):
     assert outcome[0].reason == "sessions: service not routable"
 
 
+def coded(reason):
+    """The data of a revert with a reason."""
+    return "0x08c379a0" + encode(["string"], [reason]).hex()
+
+
 @pytest.mark.parametrize(
     ("data", "message", "reason"),
     [
@@ -271,6 +280,8 @@ def test_send__refused_only_when_mined__gives_the_reason(world):
         ("0x", "execution reverted", ""),
         (None, None, ""),
         (None, "execution reverted: " + "x" * 500, "x" * 200),
+        (None, "execution reverted: a\x1b[31mb\x9b\u202e", "a\ufffd[31mb\ufffd\ufffd"),
+        (coded("a\x1b]0;b\x07"), "execution reverted", "a\ufffd]0;b\ufffd"),
     ],
 )
 def test_revert_reason__with_any_data__is_bounded_text(data, message, reason):
@@ -279,3 +290,22 @@ def test_revert_reason__with_any_data__is_bounded_text(data, message, reason):
 
 def test_session__that_does_not_exist__has_status_none(world):
     assert SessionManager(world.chain).session("0x" + "77" * 32).status == 0
+
+
+def test_call__refused_by_a_contract_or_an_rpc_with_escape_codes__says_it_in_printable_words():
+    error = {"code": 3, "message": "execution reverted", "data": coded("\x1b[2Jpwned")}
+    pruned = {"code": -32000, "message": "missing trie node \x1b[2J\x9b31m"}
+    for one, words in ((error, "refused"), (pruned, "no longer holds that state")):
+        body = json.dumps({"jsonrpc": "2.0", "id": 0, "error": one}).encode()
+        with server((200, body)) as url, chain_at(url) as chain, pytest.raises(ChainError, match=words) as refused:
+            chain.code("0x" + "11" * 20)
+        assert str(refused.value).isprintable()
+
+
+def test_chain__with_proxies_in_the_environment__asks_the_rpc_itself(world, monkeypatch):
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, unused_url())
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    with chain_at(world.url) as chain:
+        assert chain.chain_id == 31337

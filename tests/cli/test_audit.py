@@ -2,6 +2,8 @@ import shutil
 
 import pytest
 
+from counterfoil.audit.state import StateSource
+from counterfoil.chain.errors import RevertedError
 from tests.support.chain import unused_url
 
 
@@ -171,3 +173,71 @@ def test_audit_range__by_index_alone__needs_no_chain(run):
 
     assert found.code == 0
     assert found.json["summary"].endswith("replayed by index, 0 mismatches")
+
+
+@pytest.mark.parametrize("length", [10, 6])
+def test_audit_session__by_state_with_a_number_or_prefix__is_resolved_by_the_index(busy, run, length):
+    wanted = busy.sessions["first"]
+    for reference in ("1", wanted[:length]):
+        found = run("audit", "session", reference, "--by", "state", "--json")
+        assert (found.code, found.json["session_id"]) == (0, wanted)
+        assert found.json["by"] == {"state": "ok", "index": None, "receipt": "ok"}
+
+
+def test_audit_session__by_state_with_a_number_nobody_knows__exits_2_with_the_next_step(busy, run, tmp_path):
+    unknown = run("audit", "session", "77", "--by", "state")
+    nameless = run("audit", "session", "1", "--by", "state", "--database", tmp_path / "none.sqlite")
+
+    assert (unknown.code, nameless.code) == (2, 2)
+    assert unknown.err.startswith("The index holds no session '77'")
+    assert nameless.err.endswith("give the full id of 0x and 64 hexadecimal digits.\n")
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        f"UPDATE session SET price_cap = '{'9' * 79}'",
+        "UPDATE parameter SET value = 'much' WHERE name = 'min_stake'",
+    ],
+)
+@pytest.mark.parametrize("by", ["index", "both"])
+def test_audit_session__with_a_number_in_the_index_that_none_can_be__exits_1(busy, run, tmp_path, edit, by):
+    edited = busy.edited(tmp_path, edit)
+    found = run("audit", "session", busy.sessions["first"], "--by", by, "--database", edited, "--json")
+
+    assert (found.code, found.json["by"]["index"]) == (1, "mismatch")
+    assert "A row of the index is damaged" in found.json["first_difference"]
+
+
+@pytest.mark.parametrize("column", ["operator", "max_price", "opened_block"])
+def test_audit_session__by_index_alone_with_a_term_that_the_id_leaves_out__is_told_by_the_log(
+    busy, run, tmp_path, column
+):
+    changed = "client" if column == "operator" else f"{column} + 1"
+    edited = busy.edited(tmp_path, f"UPDATE session SET {column} = {changed}")
+    found = run("audit", "session", busy.sessions["first"], "--by", "index", "--database", edited, "--json")
+
+    assert (found.code, found.json["by"]["index"]) == (1, "mismatch")
+    words = "has no log of its opening" if column == "opened_block" else f"session: {column} is "
+    assert words in found.json["first_difference"]
+
+
+def test_audit_range__with_few_columns_to_show__wraps_no_title(run):
+    lines = run("audit", "range", 0, 60).out.splitlines()
+
+    assert "what no receipt proves: skipped attempts, caps and snapshots of each client" in lines
+    assert any("oldest snapshot in blocks" in line for line in lines)
+    assert all(line == line.rstrip() for line in lines)
+
+
+def test_audit_session__refused_with_escape_codes__prints_them_harmless(busy, run, monkeypatch):
+    def refuse(*_):
+        raise RevertedError("candidates", "\x1b[2Jpwned\x9b31m")
+
+    monkeypatch.setattr(StateSource, "candidates", refuse)
+    found = run("audit", "session", busy.sessions["first"])
+
+    assert found.code == 2
+    assert "pwned" in found.err
+    assert found.err.removesuffix("\n").isprintable()
+    assert "\x1b" not in found.out

@@ -87,8 +87,28 @@ def test_index_verify__against_a_different_index__exits_1_and_names_the_block(bu
     edited = busy.edited(tmp_path, f"UPDATE block SET digest = '0x{'00' * 32}' WHERE number >= 40")
     found = run("index", "verify", "--against", edited)
 
-    assert (found.code, found.out) == (1, "the indexes differ from block 40 on\n")
-    assert run("index", "verify", "--against", edited, "--json").json["differs_at"] == 40
+    words = f"the rows of {edited} do not match its own digest: run `counterfoil index rebuild` on it"
+    assert (found.code, found.err) == (1, "")
+    assert found.out.replace("\n", "").replace(" ", "") == (
+        f"the indexes differ from block 40 on: {words}".replace(" ", "")
+    )
+    document = run("index", "verify", "--against", edited, "--json").json
+    assert (document["differs_at"], document["why"]) == (40, words)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE node_stake SET stake = 5 WHERE node_id = 1",
+        "DELETE FROM session",
+        "DELETE FROM raw_log WHERE topics LIKE '%,%,%'",
+    ],
+)
+def test_index_verify__against_an_index_edited_by_hand__exits_1(busy, run, tmp_path, statement):
+    edited = busy.edited(tmp_path, statement)
+
+    assert run("index", "verify", "--against", edited).code == 1
+    assert run("index", "verify", "--against", busy.database, "--database", edited).code == 1
 
 
 def test_index_run__on_a_terminal__shows_blocks_and_speed(run, tmp_path, monkeypatch):

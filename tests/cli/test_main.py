@@ -29,7 +29,12 @@ def test_main__with_an_unknown_command__exits_2():
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [(["services", "--rpc", "ftp://x"], "rpc_url"), (["services", "--database", "nosuch://x"], "database")],
+    [
+        (["services", "--rpc", "ftp://x"], "rpc_url"),
+        (["services", "--database", "nosuch://x"], "database"),
+        (["services", "--database", "postgresql://u:p@h/n"], "postgresql needs the driver psycopg, which a later"),
+        (["index", "run", "--database", "postgresql://"], "until then name a sqlite file"),
+    ],
 )
 def test_main__with_a_setting_that_cannot_be__exits_2_with_a_sentence(arguments, words):
     found = CliRunner(mix_stderr=False).invoke(main, arguments)
@@ -44,6 +49,28 @@ def test_main__with_a_setting_of_the_environment_that_cannot_be__exits_2(monkeyp
 
     assert found.exit_code == 2
     assert found.stderr.startswith("Correct these settings: COUNTERFOIL_RPC_URL: ")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1:99999", "http://[::1", "http://", "http://127.0.0.1:port", "http://:8545", "http://a b/",
+        "http://\u00e9.example", "127.0.0.1:8545", "", "http://x:0",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("place", ["flag", "environment"])
+@pytest.mark.parametrize("command", [["index", "run"], ["index", "status"], ["audit", "session", "1"]])
+def test_main__with_a_malformed_rpc_url__exits_2_with_a_sentence(url, place, command, monkeypatch, tmp_path):
+    arguments = [*command, "--home", str(tmp_path)]
+    if place == "flag":
+        arguments += ["--rpc", url]
+    else:
+        monkeypatch.setenv("COUNTERFOIL_RPC_URL", url)
+    found = CliRunner(mix_stderr=False).invoke(main, arguments)
+
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert "rpc_url: give a URL such as http://127.0.0.1:8545" in found.stderr.replace("COUNTERFOIL_RPC_URL", "rpc_url")
+    assert len(found.stderr.splitlines()) == 1
 
 
 def test_main__when_the_source_may_recover__says_to_try_again(monkeypatch, tmp_path):
@@ -68,3 +95,15 @@ def test_counterfoil__as_a_process__answers_without_the_chains_library(tmp_path)
     found = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
 
     assert found.stdout == "False\n"
+
+
+def test_main__with_an_error_that_holds_escape_codes__prints_them_harmless(monkeypatch, tmp_path):
+    def fail(_):
+        raise UnavailableError("the node says \x1b[2J\x9b31m\nand more")
+
+    monkeypatch.setattr("indexer.service.index_status", fail)
+    found = CliRunner(mix_stderr=False).invoke(main, ["index", "status", "--home", str(tmp_path)], color=True)
+
+    assert found.exit_code == 2
+    assert found.stderr.removesuffix("\n").isprintable()
+    assert found.stderr.startswith("The node says \ufffd[2J\ufffd31m\ufffdand more")

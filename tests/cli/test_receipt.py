@@ -84,7 +84,7 @@ def test_receipt_verify__of_a_truncated_file__exits_2_with_a_sentence(busy, run,
     found = run("receipt", "verify", tmp_path / "cut.json")
 
     assert (found.code, found.out) == (2, "")
-    assert "is no valid receipt: the receipt is not JSON, or was cut" in found.err
+    assert "is no valid receipt: the receipt is cut or not JSON" in found.err
     assert "ask the session's client for it again" in found.err
 
 
@@ -105,3 +105,11 @@ def test_receipt_show__of_nothing__exits_2_with_a_sentence(run, name):
 
     assert (found.code, found.out) == (2, "")
     assert len(found.err.splitlines()) == 1
+
+
+def test_receipt__named_by_a_digest_without_0x__is_the_same(busy, run, decision):
+    assert run("receipt", "show", decision[2:].upper()).out == run("receipt", "show", decision).out
+    assert run("receipt", "verify", decision[2:], "--digest", decision[2:]).code == 0
+    assert run("audit", "session", busy.sessions["first"][2:], "--by", "state").code == 0
+    block = busy.world.chain.block(5).hash
+    assert run("services", "--at", block[2:]).out == run("services", "--at", block).out

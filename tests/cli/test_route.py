@@ -69,3 +69,26 @@ def test_route__with_a_cap_below_every_price__says_that_nobody_was_dropped(run):
     found = run("route", CATEGORY, "--cap", 5)
 
     assert "the cap 5 is below the price of all 6 candidates, so nobody was dropped" in found.out.replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ([CATEGORY, "--cap", 2**256], "Invalid value for '--cap'"),
+        ([CATEGORY, "--cap", 2**256 - 1], "Invalid value for '--cap'"),
+        ([CATEGORY, "--nonce", 2**53], "Invalid value for '--nonce'"),
+        (["No Category"], "Category 'No Category' is not a category's name.\n"),
+    ],
+)
+def test_route__with_a_value_that_no_receipt_can_hold__names_the_option(run, options, words):
+    found = run("route", *options)
+
+    assert (found.code, found.out) == (2, "")
+    assert words in found.err
+    assert "equest." not in found.err
+
+
+def test_route__with_long_sentences__leaves_no_blank_at_an_end(busy, run):
+    found = run("route", CATEGORY, "--client", busy.world.by("alice").address, "--cap", 5)
+
+    assert all(line == line.rstrip() for line in found.out.splitlines())

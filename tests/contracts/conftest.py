@@ -26,6 +26,11 @@ def _prepare_environment():
 _prepare_environment()
 
 
+def pytest_configure(config):
+    """Know the marker that names the rules of docs/specification.md which a test asserts."""
+    config.addinivalue_line("markers", "rule(*ids): the rules of docs/specification.md that the test asserts")
+
+
 def sources_digest():
     """The digest of every contract source, modules and interfaces included."""
     digest = hashlib.sha256()

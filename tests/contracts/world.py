@@ -1,13 +1,14 @@
 """The deployed system as the unit tests use it: roles, defaults, and the off-chain half of what is signed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import ape
+import rlp
 from eth_abi import encode
 from eth_account import Account
 from eth_account.messages import encode_typed_data
-from eth_utils import keccak
+from eth_utils import keccak, to_checksum_address
 
 MIN_STAKE = 1_000
 STAKE_PER_SLOT = 500
@@ -15,6 +16,9 @@ UNBONDING_PERIOD = 1_000_000
 CHALLENGE_PERIOD = 3_600
 MAX_DURATION = 86_400
 MAX_SNAPSHOT_AGE = 20
+BOND = 700
+DISPUTE_WINDOW = 10_000
+RESOLVE_WINDOW = 50_000
 STAKE = 5_000
 PRICE = 100
 DEPOSIT = 1_000
@@ -47,6 +51,18 @@ EXPERIENCE = {
     ]
 }
 
+RECEIVE = {
+    "ReceiveWithAuthorization": [
+        ("from", "address"),
+        ("to", "address"),
+        ("value", "uint256"),
+        ("validAfter", "uint256"),
+        ("validBefore", "uint256"),
+        ("nonce", "bytes32"),
+    ]
+}
+TERMS_TYPE = keccak(text="Counterfoil open_with_authorization v1")
+
 
 class Choice(NamedTuple):
     """The struct of `open`."""
@@ -58,6 +74,26 @@ class Choice(NamedTuple):
     snapshot_hash: bytes
     price_cap: int
     decision: bytes
+
+
+class Terms(NamedTuple):
+    """What `open_with_authorization` takes before the authorisation: all that its client agrees to."""
+
+    client: str
+    service_id: int
+    deposit: int
+    max_price: int
+    duration: int
+    signer: str
+    choice: Choice
+
+
+class Authorization(NamedTuple):
+    """The struct of `open_with_authorization`."""
+
+    amount: int = DEPOSIT
+    valid_after: int = 0
+    valid_before: int = 2**48
 
 
 class Record(NamedTuple):
@@ -113,6 +149,12 @@ def entry(slot, key):
     return "0x" + keccak(slot.to_bytes(32, "big") + key.rjust(32, b"\0")).hex()
 
 
+def address_after(account, deployments):
+    """Where the contract will be that an account deploys after so many others."""
+    raw = rlp.encode([bytes.fromhex(str(account.address)[2:]), account.nonce + deployments])
+    return to_checksum_address(keccak(raw)[12:])
+
+
 @dataclass
 class World:
     """The contracts, the accounts by role, and shorthands for what most tests do on the way."""
@@ -132,12 +174,18 @@ class World:
     other: Any
     court: Any
     key: Any
+    arbiter: Any = None
 
     @classmethod
-    def deployed(cls, project, chain):
-        """Deploy everything; node 1 of `operator` and node 2 of `rival` list service 1 and 2."""
-        deployer, operator, rival, client, other, court, key = list(ape.accounts.test_accounts)[:7]
+    def deployed(cls, project, chain, *, dispute_court=False):
+        """
+        Deploy everything; node 1 of `operator` and node 2 of `rival` list service 1 and 2. The registry's court is an
+        account that tests act as, or a DisputeCourt with an arbiter.
+        """
+        deployer, operator, rival, client, other, arbiter, key = list(ape.accounts.test_accounts)[:7]
         token = deployer.deploy(project.TestToken)
+        # The registry is deployed next, and four contracts after it; then comes the court.
+        court = address_after(deployer, 5) if dispute_court else arbiter
         registry = deployer.deploy(project.NodeRegistry, token, MIN_STAKE, STAKE_PER_SLOT, UNBONDING_PERIOD, court)
         manager = deployer.deploy(
             project.SessionManager, token, registry, CHALLENGE_PERIOD, MAX_DURATION, MAX_SNAPSHOT_AGE
@@ -147,8 +195,10 @@ class World:
         lens = deployer.deploy(project.RoutingLens, registry, manager, reputation)
         world = cls(
             chain, project, token, registry, manager, reputation, experience, lens,
-            deployer, operator, rival, client, other, court, key,
+            deployer, operator, rival, client, other, court, key, arbiter,
         )  # fmt: skip
+        if dispute_court:
+            world.court = world.deploy_court()
         for account in (operator, rival, client, other):
             world.fund(account)
         for account in (operator, rival):
@@ -157,10 +207,44 @@ class World:
         return world
 
     def fund(self, account, amount=MINTED):
-        """Mint to an account that lets both contracts take it."""
+        """Mint to an account that lets registry, manager and court take it."""
         self.token.mint(account, amount, sender=self.deployer)
-        self.token.approve(self.registry, 2**256 - 1, sender=account)
-        self.token.approve(self.manager, 2**256 - 1, sender=account)
+        if "approve" not in self.token.contract_type.mutable_methods:
+            return  # the odd tokens let anybody take
+        for spender in (self.registry, self.manager, self.court):
+            self.token.approve(spender, 2**256 - 1, sender=account)
+
+    def in_token(self, token, bond=BOND, unbonding_period=UNBONDING_PERIOD):
+        """Registry, manager and court that stake and pay in another token, with the same two nodes and services."""
+        court = address_after(self.deployer, 2)
+        parameters = (MIN_STAKE, STAKE_PER_SLOT, unbonding_period)
+        registry = self.deployer.deploy(self.project.NodeRegistry, token, *parameters, court)
+        windows = (CHALLENGE_PERIOD, MAX_DURATION, MAX_SNAPSHOT_AGE)
+        manager = self.deployer.deploy(self.project.SessionManager, token, registry, *windows)
+        world = replace(self, token=token, registry=registry, manager=manager)
+        world.court = world.deploy_court(bond=bond)
+        for account in (self.operator, self.rival, self.client, self.other):
+            world.fund(account)
+        for account in (self.operator, self.rival):
+            world.service(world.node(account), account)
+        return world
+
+    def court_arguments(self, **changes):
+        """The arguments of a DisputeCourt, every one at its default unless named."""
+        arguments = {
+            "registry": self.registry,
+            "session_manager": self.manager,
+            "arbiter": self.arbiter,
+            "bond": BOND,
+            "dispute_window": DISPUTE_WINDOW,
+            "resolve_window": RESOLVE_WINDOW,
+            **changes,
+        }
+        return list(arguments.values())
+
+    def deploy_court(self, **changes):
+        """Deploy a DisputeCourt."""
+        return self.deployer.deploy(self.project.DisputeCourt, *self.court_arguments(**changes))
 
     def node(self, operator=None, stake=STAKE, endpoint="http://node"):
         """Register a node and give its id."""
@@ -217,6 +301,64 @@ class World:
         self.settle(session_id, amount, calls, signer=client, operator=operator)
         return session_id
 
+    def terms(self, client=None, **changes):
+        """The terms of a relayed open, every one at its default unless named."""
+        client = client or self.client
+        choice = self.choice(nonce=self.manager.draws(client))
+        defaults = Terms(str(client.address), 1, DEPOSIT, PRICE, DURATION, EMPTY, choice)
+        return defaults._replace(**changes)
+
+    def authorization(self, terms, authorization=None, signer=None, **changes):
+        """The EIP-3009 signature over terms; `changes` replace fields of the message or of the token's domain."""
+        amount, valid_after, valid_before = authorization or Authorization()
+        domain = {name: changes.pop(name) for name in ("chainId", "verifyingContract") if name in changes}
+        message = {
+            "from": terms.client,
+            "to": str(self.manager.address),
+            "value": amount,
+            "validAfter": valid_after,
+            "validBefore": valid_before,
+            "nonce": self.terms_hash(terms),
+            **changes,
+        }
+        fields = {"name": "Test dollar", "version": "2", **domain}
+        return sign(signer or self.client, self.token, RECEIVE, message, **fields)
+
+    def open_for(self, terms, authorization=None, signature=None, sender=None):
+        """Open a session by a relayer."""
+        authorization = authorization or Authorization()
+        if signature is None:
+            signature = self.authorization(terms, authorization)
+        sender = sender or self.other
+        return self.manager.open_with_authorization(*terms, authorization, signature, sender=sender)
+
+    def wallet(self, signer=None):
+        """A wallet contract with an open session, which its owner's `signer` signs vouchers for: wallet and id."""
+        wallet = self.deployer.deploy(self.project.Wallet1271)
+        self.token.mint(wallet, DEPOSIT, sender=self.deployer)
+        wallet.execute(self.token, self.token.approve.encode_input(self.manager, DEPOSIT), sender=self.other)
+        data = self.manager.open.encode_input(1, DEPOSIT, PRICE, DURATION, signer or self.key, self.choice(nonce=0))
+        receipt = wallet.execute(self.manager, data, sender=self.other)
+        return wallet, bytes(event(receipt, "SessionOpened")["session_id"])
+
+    def delegate(self, account, contract):
+        """Give an account the code of EIP-7702 that delegates to a contract; it keeps its key."""
+        code = "0xef0100" + str(contract.address)[2:].lower()
+        self.chain.provider.make_request("anvil_setCode", [str(account.address), code])
+
+    def reach(self, address, data, sender=None):
+        """Send data to any address, as `sender`."""
+        sender = sender or self.other
+        ecosystem = self.chain.provider.network.ecosystem
+        return sender.call(
+            ecosystem.create_transaction(sender=sender, receiver=str(address), data=data, gas_limit=5_000_000)
+        )
+
+    def dispute(self, session_id, claim=400, client=None, evidence="ipfs://evidence"):
+        """Open a dispute and give its id."""
+        receipt = self.court.open_dispute(session_id, claim, evidence, sender=client or self.client)
+        return event(receipt, "DisputeOpened")["dispute_id"]
+
     def rating(self, session_id, score, signer=None, **domain):
         """A rating signed by the client, or by `signer`."""
         message = {"sessionId": session_id, "score": score}
@@ -246,6 +388,13 @@ class World:
         words += [signer or account, self.draw_seed(choice, client, category_id), choice.policy, choice.nonce]
         words += [choice.attempt, choice.snapshot_block, choice.price_cap, choice.decision]
         return keccak(encode(types, words))
+
+    def terms_hash(self, terms):
+        """The nonce of an authorisation, formed off chain."""
+        choice = "(uint8,uint256,uint256,uint256,bytes32,uint256,bytes32)"
+        types = ["bytes32", "uint256", "address", "address", "uint256", "uint256", "uint256", "uint256", "address"]
+        words = [TERMS_TYPE, self.chain.chain_id, str(self.manager.address), *terms]
+        return keccak(encode([*types, choice], words))
 
     def now(self):
         """The timestamp of the latest block."""

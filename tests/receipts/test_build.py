@@ -39,7 +39,7 @@ def test_document__of_an_example__has_the_fields_of_the_design():
     }
     assert "weight" not in found["candidates"][3]
     assert (found["relaxed"], found["relaxed_reason"], found["previous"]) == (False, None, None)
-    assert found["reason"].startswith(f"service {found['choice']} won draw 0 with weight ")
+    assert found["reason"].startswith(f"service {found['choice']} won attempt 0 with weight ")
     assert found["proves_not"] == [
         "that the client tried only this snapshot, this cap and this address",
         "that skipped attempts really failed",

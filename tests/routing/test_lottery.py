@@ -303,9 +303,9 @@ def test_reason__for_each_attempt__names_draw_weight_and_what_was_left():
     ranking = rank([plain(1), plain(2), plain(3, price=150)], SEED)
     first, second = ranking.order
 
-    assert reason(ranking) == (f"service {first} won draw 0 with weight 0.8 of 1.6 over 2 kept candidates; 1 dropped")
+    assert reason(ranking) == f"service {first} won attempt 0 with weight 0.8 of 1.6 over 2 kept candidates; 1 dropped"
     assert reason(ranking, 1) == (
-        f"service {second} won draw 1 with weight 0.8 of 0.8 over 2 kept candidates; 1 dropped"
+        f"service {second} won attempt 1 with weight 0.8 of 0.8 over 2 kept candidates; 1 dropped"
     )
 
 

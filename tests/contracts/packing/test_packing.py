@@ -21,15 +21,20 @@ class Word:
 
 WORDS = (
     Word("account", ((0, 160), (160, 48), (208, 48))),
-    Word("outcome", ((0, 160), (160, 32), (192, 8), (200, 48))),
+    Word("buyer", ((0, 160), (160, 96))),
+    Word("state", ((0, 128), (128, 32), (160, 40), (200, 40), (240, 8), (248, 1))),
+    Word("dispute", ((0, 128), (128, 48), (176, 8))),
     Word("halves", ((0, 128), (128, 128))),
     Word("owner", ((0, 160), (160, 48), (208, 32), (240, 16))),
     Word("listing", ((0, 128), (128, 48), (176, 1))),
     Word("rating", ((0, 64), (64, 64), (128, 64))),
 )
 CHECKED = [
-    (word, index) for word in WORDS for index, (_, width) in enumerate(word.fields) if width not in (160, 1)
-]  # an address and a bool cannot be too wide
+    (word, index)
+    for word in WORDS
+    for index, (_, width) in enumerate(word.fields)
+    if width not in (160, 1) and (word.name, index) != ("dispute", 2)
+]  # an address, a bool and a uint8 cannot be too wide
 
 
 def field(width):

@@ -1,8 +1,10 @@
 import ape
+import pytest
 
 from tests.contracts.world import STAKE, event
 
 
+@pytest.mark.rule("NR-11", "NR-12")
 def test_accept_node__when_offered__hands_over_node_and_stake(world):
     world.registry.set_capability(1, "routing.v1", True, sender=world.operator)
     world.registry.hold(1, sender=world.court)
@@ -12,8 +14,13 @@ def test_accept_node__when_offered__hands_over_node_and_stake(world):
     assert event(receipt, "NodeTransferred") == {"node_id": 1, "operator": world.other.address}
     assert (node.operator, node.stake, node.holds, node.capability_count) == (world.other, STAKE, 1, 1)
     assert int(world.registry.pending_operator(1), 16) == 0
+    with ape.reverts("registry: not the operator"):
+        world.registry.set_price(1, 7, sender=world.operator)
+    world.registry.set_price(1, 7, sender=world.other)
+    assert (world.registry.listing_of(1).operator, world.registry.services(1).price) == (world.other, 7)
 
 
+@pytest.mark.rule("NR-11")
 def test_accept_node__twice__reverts(world):
     world.registry.transfer_node(1, world.other, sender=world.operator)
     world.registry.accept_node(1, sender=world.other)
@@ -21,6 +28,7 @@ def test_accept_node__twice__reverts(world):
         world.registry.accept_node(1, sender=world.other)
 
 
+@pytest.mark.rule("NR-11")
 def test_accept_node__by_somebody_else__reverts(world):
     world.registry.transfer_node(1, world.other, sender=world.operator)
     for account in (world.rival, world.operator):
@@ -28,11 +36,13 @@ def test_accept_node__by_somebody_else__reverts(world):
             world.registry.accept_node(1, sender=account)
 
 
+@pytest.mark.rule("NR-11")
 def test_accept_node__of_unknown_node__reverts(world):
     with ape.reverts("registry: not offered to you"):
         world.registry.accept_node(99, sender=world.other)
 
 
+@pytest.mark.rule("NR-12", "NR-17")
 def test_accept_node__while_unbonding__pays_the_new_operator(world):
     world.registry.request_unstake(1, 400, sender=world.operator)
     world.registry.transfer_node(1, world.other, sender=world.operator)
@@ -43,6 +53,7 @@ def test_accept_node__while_unbonding__pays_the_new_operator(world):
     assert world.token.balanceOf(world.other) - before == 400
 
 
+@pytest.mark.rule("NR-12", "SM-14", "SM-27")
 def test_accept_node__with_running_session__leaves_it_to_its_first_operator(world):
     session_id = world.open()
     world.registry.transfer_node(1, world.other, sender=world.operator)

@@ -1,8 +1,10 @@
 import ape
+import pytest
 
 from tests.contracts.world import MIN_STAKE, STAKE, STAKE_PER_SLOT, UNBONDING_PERIOD, event
 
 
+@pytest.mark.rule("NR-14", "NR-15", "NR-30", "NR-31")
 def test_request_unstake__by_operator__counts_at_once_and_logs(world):
     receipt = world.registry.request_unstake(1, 1_200, sender=world.operator)
     node = world.registry.nodes(1)
@@ -18,6 +20,7 @@ def test_request_unstake__by_operator__counts_at_once_and_logs(world):
     assert world.token.balanceOf(world.registry) == 2 * STAKE
 
 
+@pytest.mark.rule("NR-14", "NR-25")
 def test_request_unstake__below_the_minimum__stops_routing(world):
     world.registry.request_unstake(1, STAKE - MIN_STAKE, sender=world.operator)
     assert world.registry.is_routable(1) is True
@@ -25,6 +28,7 @@ def test_request_unstake__below_the_minimum__stops_routing(world):
     assert world.registry.is_routable(1) is False
 
 
+@pytest.mark.rule("NR-16")
 def test_request_unstake__again__starts_the_period_anew_for_all(world):
     world.registry.request_unstake(1, 100, sender=world.operator)
     first = world.registry.nodes(1).release_at
@@ -34,21 +38,25 @@ def test_request_unstake__again__starts_the_period_anew_for_all(world):
     assert (node.unbonding, node.release_at) == (300, first - 1 + UNBONDING_PERIOD)
 
 
+@pytest.mark.rule("NR-14")
 def test_request_unstake__of_everything__leaves_no_stake(world):
     world.registry.request_unstake(1, STAKE, sender=world.operator)
     assert (world.registry.nodes(1).stake, world.registry.nodes(1).max_concurrent) == (0, 0)
 
 
+@pytest.mark.rule("NR-14")
 def test_request_unstake__of_nothing__reverts(world):
     with ape.reverts("registry: nothing to unstake"):
         world.registry.request_unstake(1, 0, sender=world.operator)
 
 
+@pytest.mark.rule("NR-14")
 def test_request_unstake__of_more_than_the_stake__reverts(world):
     with ape.reverts("registry: more than the stake"):
         world.registry.request_unstake(1, STAKE + 1, sender=world.operator)
 
 
+@pytest.mark.rule("NR-5")
 def test_request_unstake__beyond_128_bits_of_unbonding__reverts(world):
     world.token.mint(world.operator, 2**130, sender=world.deployer)
     world.registry.add_stake(1, 2**128 - 1 - STAKE, sender=world.operator)
@@ -58,6 +66,7 @@ def test_request_unstake__beyond_128_bits_of_unbonding__reverts(world):
         world.registry.request_unstake(1, 1, sender=world.operator)
 
 
+@pytest.mark.rule("NR-29")
 def test_request_unstake__while_held__keeps_the_hold_and_capabilities(world):
     world.registry.set_capability(1, "routing.v1", True, sender=world.operator)
     world.registry.hold(1, sender=world.court)
@@ -65,6 +74,7 @@ def test_request_unstake__while_held__keeps_the_hold_and_capabilities(world):
     assert (world.registry.nodes(1).holds, world.registry.nodes(1).capability_count) == (1, 1)
 
 
+@pytest.mark.rule("NR-6")
 def test_request_unstake__by_another_operator__reverts(world):
     with ape.reverts("registry: not the operator"):
         world.registry.request_unstake(1, 1, sender=world.rival)

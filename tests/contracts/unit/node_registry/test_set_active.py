@@ -1,8 +1,10 @@
 import ape
+import pytest
 
 from tests.contracts.world import PRICE, event
 
 
+@pytest.mark.rule("NR-23")
 def test_set_active__off_and_on__stores_routes_and_logs(world):
     for active in (False, True):
         receipt = world.registry.set_active(1, active, sender=world.operator)
@@ -13,11 +15,13 @@ def test_set_active__off_and_on__stores_routes_and_logs(world):
         assert event(receipt, "ServiceStatusChanged") == {"service_id": 1, "active": active}
 
 
+@pytest.mark.rule("NR-6")
 def test_set_active__by_another_operator__reverts(world):
     with ape.reverts("registry: not the operator"):
         world.registry.set_active(1, False, sender=world.rival)
 
 
+@pytest.mark.rule("NR-6")
 def test_set_active__of_unknown_service__reverts(world):
     with ape.reverts("registry: unknown service"):
         world.registry.set_active(3, True, sender=world.operator)

@@ -13,6 +13,7 @@ def release_at(world):
     return world.registry.nodes(1).release_at
 
 
+@pytest.mark.rule("NR-26", "NR-27", "NR-31")
 @pytest.mark.parametrize(
     ("amount", "from_stake", "from_unbonding"),
     [
@@ -47,12 +48,14 @@ def test_slash__of_an_amount__takes_stake_then_unbonding_and_pays_the_court(
     }
 
 
+@pytest.mark.rule("NR-27")
 def test_slash__of_nothing__moves_no_token(world):
     receipt = world.registry.slash(1, 0, sender=world.court)
     assert [log.event_name for log in receipt.events] == ["StakeSlashed", "StakeChanged"]
     assert world.registry.nodes(1).stake == STAKE
 
 
+@pytest.mark.rule("NR-27")
 def test_slash__of_node_without_stake__takes_nothing(world):
     node_id = world.node(stake=0)
     receipt = world.registry.slash(node_id, 10, sender=world.court)
@@ -60,6 +63,7 @@ def test_slash__of_node_without_stake__takes_nothing(world):
     assert world.token.balanceOf(world.court) == 0
 
 
+@pytest.mark.rule("NR-17", "NR-26")
 def test_slash__until_nothing_unbonds__leaves_nothing_to_withdraw(world, release_at):
     world.registry.slash(1, 5_000, sender=world.court)
     world.at(release_at)
@@ -67,22 +71,26 @@ def test_slash__until_nothing_unbonds__leaves_nothing_to_withdraw(world, release
         world.registry.withdraw_stake(1, sender=world.operator)
 
 
+@pytest.mark.rule("NR-26")
 def test_slash__of_one_node__leaves_the_other(world):
     world.registry.slash(1, 2**128, sender=world.court)
     assert world.registry.nodes(2).stake == STAKE
 
 
+@pytest.mark.rule("NR-28")
 def test_slash__by_anybody_else__reverts(world):
     for account in (world.operator, world.deployer):
         with ape.reverts("registry: not the court"):
             world.registry.slash(1, 1, sender=account)
 
 
+@pytest.mark.rule("NR-28")
 def test_slash__of_unknown_node__reverts(world):
     with ape.reverts("registry: unknown node"):
         world.registry.slash(3, 1, sender=world.court)
 
 
+@pytest.mark.rule("NR-28")
 def test_slash__without_a_court__is_nobodys(world):
     registry = world.deployer.deploy(world.project.NodeRegistry, world.token, 1, 1, 1, EMPTY)
     registry.register_node("http://node", 0, sender=world.operator)

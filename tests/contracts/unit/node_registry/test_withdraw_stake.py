@@ -11,6 +11,7 @@ def release_at(world):
     return world.registry.nodes(1).release_at
 
 
+@pytest.mark.rule("NR-17", "NR-31")
 def test_withdraw_stake__at_release__pays_and_logs(world, release_at):
     before = world.token.balanceOf(world.operator)
     world.at(release_at)
@@ -27,12 +28,14 @@ def test_withdraw_stake__at_release__pays_and_logs(world, release_at):
     }
 
 
+@pytest.mark.rule("NR-15", "NR-17")
 def test_withdraw_stake__a_second_early__reverts(world, release_at):
     world.at(release_at - 1)
     with ape.reverts("registry: still unbonding"):
         world.registry.withdraw_stake(1, sender=world.operator)
 
 
+@pytest.mark.rule("NR-18", "NR-29")
 def test_withdraw_stake__while_held__waits_for_every_release(world, release_at):
     for _ in range(2):
         world.registry.hold(1, sender=world.court)
@@ -45,11 +48,13 @@ def test_withdraw_stake__while_held__waits_for_every_release(world, release_at):
     assert world.registry.nodes(1).unbonding == 0
 
 
+@pytest.mark.rule("NR-17")
 def test_withdraw_stake__of_nothing__reverts(world):
     with ape.reverts("registry: nothing unbonding"):
         world.registry.withdraw_stake(1, sender=world.operator)
 
 
+@pytest.mark.rule("NR-17")
 def test_withdraw_stake__twice__reverts(world, release_at):
     world.at(release_at)
     world.registry.withdraw_stake(1, sender=world.operator)
@@ -57,6 +62,7 @@ def test_withdraw_stake__twice__reverts(world, release_at):
         world.registry.withdraw_stake(1, sender=world.operator)
 
 
+@pytest.mark.rule("NR-6")
 def test_withdraw_stake__by_another_operator__reverts(world, release_at):
     world.at(release_at)
     with ape.reverts("registry: not the operator"):

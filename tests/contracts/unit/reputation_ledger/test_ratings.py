@@ -14,11 +14,13 @@ def rate(world, paid, score=50):
     return event(receipt, "SessionRated")["counted"]
 
 
+@pytest.mark.rule("RL-10", "RL-12")
 def test_ratings__unpaid__count_three_times_and_are_recorded_later(world):
     assert [rate(world, 0, 10) for _ in range(5)] == [True, True, True, False, False]
     assert list(world.reputation.ratings(1)) == [30, 3, 3, 0, 0]
 
 
+@pytest.mark.rule("RL-3", "RL-10")
 def test_ratings__uncounted__is_stored_and_still_once(world):
     for _ in range(3):
         rate(world, 0)
@@ -28,12 +30,14 @@ def test_ratings__uncounted__is_stored_and_still_once(world):
     assert list(world.reputation.ratings(1)) == [150, 3, 3, 0, 0]
 
 
+@pytest.mark.rule("RL-10")
 def test_ratings__unpaid__count_up_to_three_more_than_the_paid(world):
     outcome = [rate(world, paid) for paid in (0, 0, 0, 0, 100, 0, 0, 100, 100, 0, 0, 0)]
     assert outcome == [True, True, True, False, True, True, False, True, True, True, True, False]
     assert list(world.reputation.ratings(1)) == [50 * 9, 9, 6, 300, 15_000]
 
 
+@pytest.mark.rule("RL-9", "RL-10")
 def test_ratings__unpaid_on_one_node__do_not_use_up_the_other(world):
     for _ in range(4):
         rate(world, 0)
@@ -43,6 +47,7 @@ def test_ratings__unpaid_on_one_node__do_not_use_up_the_other(world):
     assert list(world.reputation.ratings(2)) == [5, 1, 1, 0, 0]
 
 
+@pytest.mark.rule("RL-11")
 @pytest.mark.parametrize(("held", "grows"), [(MAX_WEIGHT - 301, True), (MAX_WEIGHT - 300, False)])
 def test_ratings__near_the_largest_weight__grow_or_stay_together(world, held, grows):
     slot = world.slot_of("ReputationLedger", "weights")
@@ -52,6 +57,7 @@ def test_ratings__near_the_largest_weight__grow_or_stay_together(world, held, gr
     assert list(world.reputation.ratings(1)) == [100, 1, 0, *expected]
 
 
+@pytest.mark.rule("RL-11")
 def test_ratings__of_one_payment_above_the_largest_weight__count_without_weight(world):
     world.token.mint(world.client, MAX_WEIGHT, sender=world.deployer)
     session_id = world.open(deposit=MAX_WEIGHT)
@@ -60,5 +66,6 @@ def test_ratings__of_one_payment_above_the_largest_weight__count_without_weight(
     assert list(world.reputation.ratings(1)) == [100, 1, 0, 0, 0]
 
 
+@pytest.mark.rule("RL-13")
 def test_ratings__of_unknown_node__are_zero(world):
     assert list(world.reputation.ratings(99)) == [0, 0, 0, 0, 0]

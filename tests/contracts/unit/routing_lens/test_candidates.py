@@ -17,6 +17,7 @@ def ids(candidates):
     return [candidate.service_id for candidate in candidates]
 
 
+@pytest.mark.rule("RLENS-3")
 def test_candidates__of_a_category__are_the_routable_ones_with_every_field(market):
     for score in (80, 30):
         market.reputation.rate(market.settled(), score, sender=market.client)
@@ -27,6 +28,7 @@ def test_candidates__of_a_category__are_the_routable_ones_with_every_field(marke
     assert list(third) == [5, 10_000, 9_000, 0, 0, 0, 9_000 // STAKE_PER_SLOT]
 
 
+@pytest.mark.rule("RLENS-3", "RLENS-4")
 @pytest.mark.parametrize(
     ("start", "count", "expected"),
     [
@@ -44,6 +46,7 @@ def test_candidates__of_a_window__skip_what_is_not_routable(market, start, count
     assert ids(market.lens.candidates(CATEGORY_ID, start, count)) == expected
 
 
+@pytest.mark.rule("RLENS-3")
 def test_candidates__of_unknown_category__are_none(world):
     assert list(world.lens.candidates(keccak(text="no:such"), 0, 10)) == []
     assert list(world.lens.order(keccak(text="no:such"), NO_CAP, SEED, 16)) == []
@@ -51,6 +54,7 @@ def test_candidates__of_unknown_category__are_none(world):
     assert (relaxed, list(terms)) == (False, [])
 
 
+@pytest.mark.rule("RLENS-4")
 def test_candidates__of_more_than_1024__reverts(world):
     with ape.reverts("lens: too many listings"):
         world.lens.candidates(CATEGORY_ID, 0, 1_025)

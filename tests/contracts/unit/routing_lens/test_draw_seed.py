@@ -1,3 +1,4 @@
+import pytest
 from eth_utils import keccak
 
 from tests.contracts.world import (
@@ -5,6 +6,7 @@ from tests.contracts.world import (
 )
 
 
+@pytest.mark.rule("RLENS-2", "SM-11")
 def test_draw_seed__of_arguments__is_their_hash(world):
     choice = world.choice(nonce=7)
     seed = world.lens.draw_seed(choice.snapshot_hash, world.client, 7, keccak(text=CATEGORY))

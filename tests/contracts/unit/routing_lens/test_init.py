@@ -4,6 +4,7 @@ import pytest
 from tests.contracts.world import EMPTY, event
 
 
+@pytest.mark.rule("RLENS-1")
 def test_init__with_contracts__shows_and_logs_them(world):
     linked = [world.registry.address, world.manager.address, world.reputation.address]
     assert list(world.lens.contracts()) == linked
@@ -11,6 +12,7 @@ def test_init__with_contracts__shows_and_logs_them(world):
     assert logged == dict(zip(("registry", "session_manager", "reputation"), linked, strict=True))
 
 
+@pytest.mark.rule("RLENS-1")
 @pytest.mark.parametrize(
     ("position", "reason"),
     [(0, "lens: empty registry"), (1, "lens: empty session manager"), (2, "lens: empty reputation")],

@@ -1,4 +1,5 @@
 import ape
+import pytest
 from eth_utils import keccak
 
 from tests.contracts.world import (
@@ -9,6 +10,7 @@ from tests.contracts.world import (
 SEED = keccak(text="seed")
 
 
+@pytest.mark.rule("RLENS-6")
 def test_order__of_a_draw__is_every_kept_one_once_and_cut_at_its_length(market):
     whole = list(market.lens.order(CATEGORY_ID, NO_CAP, SEED, 16))
     assert sorted(whole) == [1, 2]
@@ -16,11 +18,13 @@ def test_order__of_a_draw__is_every_kept_one_once_and_cut_at_its_length(market):
         assert list(market.lens.order(CATEGORY_ID, NO_CAP, SEED, length)) == whole[:length]
 
 
+@pytest.mark.rule("RLENS-6")
 def test_order__longer_than_16__reverts(world):
     with ape.reverts("lens: order too long"):
         world.lens.order(CATEGORY_ID, NO_CAP, SEED, 17)
 
 
+@pytest.mark.rule("RLENS-8")
 def test_order__at_an_older_block__is_what_it_was(market):
     block = market.chain.blocks.height
     before = list(market.lens.order(CATEGORY_ID, NO_CAP, SEED, 16))

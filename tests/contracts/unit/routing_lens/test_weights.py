@@ -1,4 +1,5 @@
 import ape
+import pytest
 from eth_utils import keccak
 
 from tests.contracts.world import (
@@ -11,6 +12,7 @@ from tests.contracts.world import (
 SEED = keccak(text="seed")
 
 
+@pytest.mark.rule("RLENS-5")
 def test_weights__without_cap__drop_the_whale_above_the_average(market):
     relaxed, terms = market.lens.weights(CATEGORY_ID, NO_CAP)
     assert relaxed is False
@@ -21,17 +23,20 @@ def test_weights__without_cap__drop_the_whale_above_the_average(market):
     assert list(terms[0]) == [1, 0, half, 10**18, 10**18, 10**18, quality, quality]
 
 
+@pytest.mark.rule("RLENS-5")
 def test_weights__with_cap__name_the_cap(market):
     _, terms = market.lens.weights(CATEGORY_ID, PRICE)
     assert [t.rule for t in terms] == [0, 0, 2]
 
 
+@pytest.mark.rule("RLENS-5")
 def test_weights__with_cap_below_everyone__are_relaxed(market):
     relaxed, terms = market.lens.weights(CATEGORY_ID, 1)
     assert relaxed is True
     assert [t.rule for t in terms] == [0, 0, 0]
 
 
+@pytest.mark.rule("RLENS-7")
 def test_weights_and_order__of_category_above_1024__revert(world):
     slot = world.slot_of("NodeRegistry", "category_size")
     world.store(world.registry, entry(slot, CATEGORY_ID), 1_025)

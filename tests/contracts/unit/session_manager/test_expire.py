@@ -9,6 +9,7 @@ def deadline(world, session_id):
     return world.manager.sessions(session_id).expires_at + CHALLENGE_PERIOD
 
 
+@pytest.mark.rule("SM-34", "SM-41")
 def test_expire__at_the_deadline__refunds_all_and_logs(world, session_id, deadline):
     world.at(deadline)
     receipt = world.manager.expire(session_id, sender=world.other)
@@ -25,12 +26,14 @@ def test_expire__at_the_deadline__refunds_all_and_logs(world, session_id, deadli
     }
 
 
+@pytest.mark.rule("SM-34")
 def test_expire__a_second_early__reverts(world, session_id, deadline):
     world.at(deadline - 1)
     with ape.reverts("sessions: not expired"):
         world.manager.expire(session_id, sender=world.other)
 
 
+@pytest.mark.rule("SM-34")
 def test_expire__while_closing__ends_it_too(world, session_id, deadline):
     world.at(deadline - 10)
     world.manager.request_close(session_id, sender=world.client)
@@ -40,6 +43,7 @@ def test_expire__while_closing__ends_it_too(world, session_id, deadline):
     assert world.manager.credit_of(world.client) == DEPOSIT
 
 
+@pytest.mark.rule("SM-34", "SM-35")
 def test_expire__of_settled_session__reverts(world, session_id, deadline):
     world.settle(session_id)
     world.at(deadline)
@@ -47,6 +51,7 @@ def test_expire__of_settled_session__reverts(world, session_id, deadline):
         world.manager.expire(session_id, sender=world.other)
 
 
+@pytest.mark.rule("SM-34", "SM-35")
 def test_expire__twice__reverts(world, session_id, deadline):
     world.at(deadline)
     world.manager.expire(session_id, sender=world.other)
@@ -54,11 +59,13 @@ def test_expire__twice__reverts(world, session_id, deadline):
         world.manager.expire(session_id, sender=world.other)
 
 
+@pytest.mark.rule("SM-34")
 def test_expire__of_unknown_session__reverts(world):
     with ape.reverts("sessions: not open"):
         world.manager.expire(b"\1" * 32, sender=world.other)
 
 
+@pytest.mark.rule("SM-34")
 def test_expire__at_once__reverts(world, session_id):
     world.at(world.now() + DURATION)
     with ape.reverts("sessions: not expired"):

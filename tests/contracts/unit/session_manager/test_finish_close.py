@@ -10,6 +10,7 @@ def closes_at(world, session_id):
     return world.now() + CHALLENGE_PERIOD
 
 
+@pytest.mark.rule("SM-33", "SM-36")
 def test_finish_close__at_the_end_of_the_period__refunds_all_and_logs(world, session_id, closes_at):
     world.at(closes_at)
     receipt = world.manager.finish_close(session_id, sender=world.other)
@@ -28,17 +29,20 @@ def test_finish_close__at_the_end_of_the_period__refunds_all_and_logs(world, ses
     assert events(receipt, "Credited") == [{"account": world.client.address, "amount": DEPOSIT}]
 
 
+@pytest.mark.rule("SM-33")
 def test_finish_close__a_second_early__reverts(world, session_id, closes_at):
     world.at(closes_at - 1)
     with ape.reverts("sessions: challenge period runs"):
         world.manager.finish_close(session_id, sender=world.client)
 
 
+@pytest.mark.rule("SM-33")
 def test_finish_close__without_request__reverts(world, session_id):
     with ape.reverts("sessions: close not requested"):
         world.manager.finish_close(session_id, sender=world.client)
 
 
+@pytest.mark.rule("SM-33", "SM-35")
 def test_finish_close__twice__reverts(world, session_id, closes_at):
     world.at(closes_at)
     world.manager.finish_close(session_id, sender=world.client)
@@ -47,11 +51,13 @@ def test_finish_close__twice__reverts(world, session_id, closes_at):
     assert world.manager.active_sessions(1) == 0
 
 
+@pytest.mark.rule("SM-33")
 def test_finish_close__of_unknown_session__reverts(world):
     with ape.reverts("sessions: unknown session"):
         world.manager.finish_close(b"\1" * 32, sender=world.client)
 
 
+@pytest.mark.rule("SM-33", "SM-35")
 def test_finish_close__after_settlement_in_the_period__reverts(world, session_id, closes_at):
     world.settle(session_id)
     world.at(closes_at)

@@ -15,6 +15,7 @@ def deploy(world, token=None, registry=None, challenge=1, duration=1, age=1):
     )
 
 
+@pytest.mark.rule("SM-1")
 def test_init__with_parameters__shows_and_logs_them(world):
     assert list(world.manager.parameters()) == [
         world.token, world.registry, CHALLENGE_PERIOD, MAX_DURATION, MAX_SNAPSHOT_AGE,
@@ -29,11 +30,13 @@ def test_init__with_parameters__shows_and_logs_them(world):
     }
 
 
+@pytest.mark.rule("SM-2")
 def test_init__with_largest_parameters__is_accepted(world):
     manager = deploy(world, challenge=2**32 - 1, duration=2**32 - 1, age=256)
     assert list(manager.parameters())[2:] == [2**32 - 1, 2**32 - 1, 256]
 
 
+@pytest.mark.rule("SM-2")
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [

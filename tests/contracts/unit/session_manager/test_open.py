@@ -18,6 +18,7 @@ from tests.contracts.world import (
 )
 
 
+@pytest.mark.rule("SM-16")
 def test_open__with_defaults__stores_every_field(world):
     before = world.token.balanceOf(world.client)
     session_id = world.open()
@@ -32,6 +33,7 @@ def test_open__with_defaults__stores_every_field(world):
     assert world.manager.draws(world.client) == 1
 
 
+@pytest.mark.rule("SM-16")
 def test_open__with_every_argument__logs_every_field(world):
     choice = world.choice(policy=3, attempt=2, price_cap=150)
     receipt = world.open_receipt(2, choice=choice, max_price=120, signer=world.key.address)
@@ -57,6 +59,7 @@ def test_open__with_every_argument__logs_every_field(world):
     }
 
 
+@pytest.mark.rule("SM-17")
 def test_open__without_signer__names_the_client_in_event_and_id(world):
     choice = world.choice()
     opened = event(world.open_receipt(choice=choice), "SessionOpened")
@@ -64,6 +67,17 @@ def test_open__without_signer__names_the_client_in_event_and_id(world):
     assert bytes(opened["session_id"]) == world.session_id(choice)
 
 
+@pytest.mark.rule("SM-12", "SM-17")
+def test_open__with_the_client_named_as_signer__is_as_without_one(world):
+    choice = world.choice()
+    session_id = world.open(choice=choice, signer=world.client.address)
+    assert session_id == world.session_id(choice)
+    assert world.manager.sessions(session_id).signer == world.client
+    world.settle(session_id, 300, 3)
+    assert world.manager.sessions(session_id).signer == world.client
+
+
+@pytest.mark.rule("SM-12")
 def test_open__called__returns_the_id_that_is_formed_off_chain(world):
     choice = world.choice()
     world.chain.mine()
@@ -71,6 +85,7 @@ def test_open__called__returns_the_id_that_is_formed_off_chain(world):
     assert bytes(returned) == world.session_id(choice)
 
 
+@pytest.mark.rule("SM-12")
 @pytest.mark.parametrize(
     "changes",
     [
@@ -91,6 +106,7 @@ def test_open__with_another_term__gives_another_id(world, changes):
     assert session_id == world.session_id(changed) != world.session_id(choice)
 
 
+@pytest.mark.rule("SM-12")
 def test_open__at_other_price_or_service__gives_another_id(world):
     choice = world.choice()
     ids = {
@@ -102,6 +118,7 @@ def test_open__at_other_price_or_service__gives_another_id(world):
     assert len(ids) == 4
 
 
+@pytest.mark.rule("SM-11")
 def test_open__of_a_draw__has_the_seed_of_the_lens(world):
     choice = world.choice()
     seed = event(world.open_receipt(choice=choice), "SessionOpened")["draw_seed"]
@@ -109,6 +126,7 @@ def test_open__of_a_draw__has_the_seed_of_the_lens(world):
     assert seed == world.lens.draw_seed(choice.snapshot_hash, world.client, choice.nonce, category_id)
 
 
+@pytest.mark.rule("SM-3")
 def test_open__of_unknown_or_paused_service__reverts(world):
     world.registry.set_active(1, False, sender=world.operator)
     for service_id in (0, 1, 99):
@@ -116,12 +134,14 @@ def test_open__of_unknown_or_paused_service__reverts(world):
             world.open(service_id)
 
 
+@pytest.mark.rule("SM-3")
 def test_open__of_node_below_minimum_stake__reverts(world):
     world.registry.request_unstake(1, STAKE - MIN_STAKE + 1, sender=world.operator)
     with ape.reverts("sessions: service not routable"):
         world.open()
 
 
+@pytest.mark.rule("SM-3")
 def test_open__of_full_node__is_accepted(world):
     world.registry.request_unstake(1, STAKE - MIN_STAKE, sender=world.operator)
     for expected in (1, 2, 3):
@@ -130,23 +150,27 @@ def test_open__of_full_node__is_accepted(world):
     assert world.registry.nodes(1).max_concurrent == 2
 
 
+@pytest.mark.rule("SM-4")
 def test_open__above_max_price__reverts(world):
     with ape.reverts("sessions: price above max_price"):
         world.open(max_price=PRICE - 1)
 
 
+@pytest.mark.rule("SM-4")
 def test_open__when_the_price_rose_since__reverts(world):
     world.registry.set_price(1, PRICE + 1, sender=world.operator)
     with ape.reverts("sessions: price above max_price"):
         world.open()
 
 
+@pytest.mark.rule("SM-5")
 def test_open__with_deposit_below_one_call__reverts(world):
     with ape.reverts("sessions: deposit below price"):
         world.open(deposit=PRICE - 1)
     assert world.manager.sessions(world.open(deposit=PRICE)).deposit == PRICE
 
 
+@pytest.mark.rule("SM-5")
 def test_open__with_deposit_of_129_bits__reverts(world):
     world.token.mint(world.client, 2**129, sender=world.deployer)
     with ape.reverts("sessions: deposit too large"):
@@ -154,6 +178,7 @@ def test_open__with_deposit_of_129_bits__reverts(world):
     assert world.manager.sessions(world.open(deposit=2**128 - 1)).deposit == 2**128 - 1
 
 
+@pytest.mark.rule("SM-5")
 def test_open__of_free_service__needs_no_deposit(world):
     world.registry.set_price(1, 0, sender=world.operator)
     receipt = world.open_receipt(deposit=0, max_price=0)
@@ -162,18 +187,21 @@ def test_open__of_free_service__needs_no_deposit(world):
     assert world.held() == 0
 
 
+@pytest.mark.rule("SM-6")
 @pytest.mark.parametrize("duration", [0, MAX_DURATION + 1, 2**256 - 1])
 def test_open__with_duration_out_of_range__reverts(world, duration):
     with ape.reverts("sessions: duration out of range"):
         world.open(duration=duration)
 
 
+@pytest.mark.rule("SM-6")
 @pytest.mark.parametrize("duration", [1, MAX_DURATION])
 def test_open__with_extreme_duration__is_accepted(world, duration):
     session_id = world.open(duration=duration)
     assert world.manager.sessions(session_id).expires_at == world.now() + duration
 
 
+@pytest.mark.rule("SM-7")
 def test_open__on_snapshot_of_the_oldest_age__is_accepted_one_older_reverts(world):
     choice = world.choice()
     world.chain.mine(MAX_SNAPSHOT_AGE - 1)
@@ -183,6 +211,7 @@ def test_open__on_snapshot_of_the_oldest_age__is_accepted_one_older_reverts(worl
         world.open(choice=choice)
 
 
+@pytest.mark.rule("SM-7")
 def test_open__on_snapshot_of_256_blocks__is_the_last_that_the_chain_knows(world):
     manager = world.deployer.deploy(
         world.project.SessionManager, world.token, world.registry, CHALLENGE_PERIOD, MAX_DURATION, 256
@@ -196,6 +225,7 @@ def test_open__on_snapshot_of_256_blocks__is_the_last_that_the_chain_knows(world
         manager.open(*terms, choice._replace(nonce=1), sender=world.client)
 
 
+@pytest.mark.rule("SM-7")
 def test_open__on_snapshot_not_in_the_past__reverts(world):
     choice = world.choice()
     for block in (choice.snapshot_block + 1, 2**256 - 1):
@@ -203,11 +233,13 @@ def test_open__on_snapshot_not_in_the_past__reverts(world):
             world.open(choice=world.choice(snapshot_block=max(block, world.chain.blocks.height + 1)))
 
 
+@pytest.mark.rule("SM-7")
 def test_open__with_empty_snapshot_hash__reverts(world):
     with ape.reverts("sessions: empty snapshot hash"):
         world.open(choice=world.choice(snapshot_hash=b"\0" * 32))
 
 
+@pytest.mark.rule("SM-7")
 def test_open__with_hash_of_another_block__reverts(world):
     choice = world.choice()
     other = bytes(world.chain.blocks[choice.snapshot_block - 1].hash)
@@ -215,6 +247,7 @@ def test_open__with_hash_of_another_block__reverts(world):
         world.open(choice=choice._replace(snapshot_hash=other))
 
 
+@pytest.mark.rule("SM-8")
 def test_open__by_several_clients__counts_draws_each(world):
     world.open()
     world.open(client=world.other)
@@ -224,6 +257,7 @@ def test_open__by_several_clients__counts_draws_each(world):
     assert world.manager.active_sessions(1) == 3
 
 
+@pytest.mark.rule("SM-15")
 def test_open__with_credit__spends_it_before_the_token(world):
     world.settled(300, 3)
     credit = DEPOSIT - 300
@@ -240,6 +274,7 @@ def test_open__with_credit__spends_it_before_the_token(world):
     assert world.manager.credit_of(world.client) == 0
 
 
+@pytest.mark.rule("SM-15")
 def test_open__with_enough_credit__moves_no_token(world):
     world.settled(300, 3)
     receipt = world.open_receipt(deposit=500)
@@ -248,6 +283,7 @@ def test_open__with_enough_credit__moves_no_token(world):
     assert world.manager.credit_of(world.client) == 200
 
 
+@pytest.mark.rule("SM-15")
 def test_open__with_credit_of_somebody_else__leaves_it(world):
     world.settled(300, 3)
     receipt = world.open_receipt(client=world.other)
@@ -255,6 +291,7 @@ def test_open__with_credit_of_somebody_else__leaves_it(world):
     assert world.manager.credit_of(world.operator) == 300
 
 
+@pytest.mark.rule("SM-15")
 def test_open__beyond_the_balance__reverts_whole(world):
     with ape.reverts("token: balance too small"):
         world.open(client=world.other, deposit=10**13)
@@ -262,6 +299,7 @@ def test_open__beyond_the_balance__reverts_whole(world):
     assert world.manager.active_sessions(1) == 0
 
 
+@pytest.mark.rule("SM-13")
 def test_open__when_the_id_was_used__reverts(world):
     """No calls reach it, since nonce and attempt of a draw only rise: the latest draw is wiped from storage."""
     choice = world.choice()
@@ -272,5 +310,6 @@ def test_open__when_the_id_was_used__reverts(world):
         world.open(choice=choice)
 
 
+@pytest.mark.rule("SM-16")
 def test_open__with_no_cap__logs_the_largest_word(world):
     assert event(world.open_receipt(), "SessionOpened")["price_cap"] == NO_CAP

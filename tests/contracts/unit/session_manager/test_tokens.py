@@ -33,6 +33,7 @@ def odd(world):
     return paying(world, world.deployer.deploy(world.project.OddToken, PLAIN))
 
 
+@pytest.mark.rule("SM-40")
 def test_open_settle_withdraw__with_token_that_returns_nothing__work(world):
     silent = paying(world, world.deployer.deploy(world.project.NoReturnToken))
     silent.settled(300, 3)
@@ -41,6 +42,7 @@ def test_open_settle_withdraw__with_token_that_returns_nothing__work(world):
     assert silent.held() == DEPOSIT - 300
 
 
+@pytest.mark.rule("SM-40")
 def test_open__with_token_that_returns_false__reverts(odd):
     odd.token.set_mode(LYING, sender=odd.deployer)
     with ape.reverts("token: transfer refused"):
@@ -48,6 +50,7 @@ def test_open__with_token_that_returns_false__reverts(odd):
     assert odd.manager.active_sessions(1) == 0
 
 
+@pytest.mark.rule("SM-40")
 def test_top_up__with_token_that_returns_false__reverts(odd):
     session_id = odd.open()
     odd.token.set_mode(LYING, sender=odd.deployer)
@@ -56,6 +59,7 @@ def test_top_up__with_token_that_returns_false__reverts(odd):
     assert odd.manager.sessions(session_id).deposit == DEPOSIT
 
 
+@pytest.mark.rule("SM-40")
 def test_withdraw__with_token_that_returns_false__reverts_and_keeps_the_credit(odd):
     odd.settled(300, 3)
     odd.token.set_mode(LYING, sender=odd.deployer)
@@ -64,12 +68,14 @@ def test_withdraw__with_token_that_returns_false__reverts_and_keeps_the_credit(o
     assert odd.manager.credit_of(odd.operator) == 300
 
 
+@pytest.mark.rule("SM-40")
 def test_open__with_token_that_takes_a_fee__reverts(odd):
     odd.token.set_mode(FEE, sender=odd.deployer)
     with ape.reverts("token: wrong amount"):
         odd.open()
 
 
+@pytest.mark.rule("SM-39")
 def test_settle__with_refused_recipient__locks_nobodys_money(odd):
     session_id = odd.open()
     odd.token.set_mode(REFUSING, sender=odd.deployer)
@@ -83,6 +89,7 @@ def test_settle__with_refused_recipient__locks_nobodys_money(odd):
     assert odd.token.balanceOf(odd.key) == 300
 
 
+@pytest.mark.rule("MOD-6")
 def test_withdraw__with_token_that_calls_back__is_not_entered_again(odd):
     odd.settled(300, 3)
     again = odd.manager.withdraw.encode_input(odd.other)
@@ -93,6 +100,7 @@ def test_withdraw__with_token_that_calls_back__is_not_entered_again(odd):
     assert odd.token.balanceOf(odd.operator) == 300
 
 
+@pytest.mark.rule("MOD-6")
 def test_views__during_a_transfer__cannot_be_read(odd):
     """What a callback could read would be half a change: the lock covers views too."""
     odd.settled(300, 3)
@@ -102,6 +110,7 @@ def test_views__during_a_transfer__cannot_be_read(odd):
     assert (odd.token.called(), odd.token.reentered()) == (True, False)
 
 
+@pytest.mark.rule("SM-38")
 def test_donation__to_the_manager__changes_no_payout(world, session_id):
     world.token.mint(world.manager, 77_777, sender=world.deployer)
     world.settle(session_id, 300, 3)
@@ -114,6 +123,7 @@ def test_donation__to_the_manager__changes_no_payout(world, session_id):
         world.manager.withdraw(world.client, sender=world.client)
 
 
+@pytest.mark.rule("NR-33")
 def test_donation__to_the_registry__changes_no_stake(world):
     world.token.mint(world.registry, 77_777, sender=world.deployer)
     assert world.registry.nodes(1).stake == STAKE
@@ -131,6 +141,7 @@ def staking(world, mode):
     return token, registry
 
 
+@pytest.mark.rule("NR-34")
 @pytest.mark.parametrize(("mode", "reason"), [(LYING, "token: transfer refused"), (FEE, "token: wrong amount")])
 def test_register_node__with_bad_token__reverts(world, mode, reason):
     _, registry = staking(world, mode)
@@ -139,6 +150,7 @@ def test_register_node__with_bad_token__reverts(world, mode, reason):
     assert registry.node_count() == 0
 
 
+@pytest.mark.rule("NR-34")
 def test_slash_and_withdraw_stake__with_token_that_lies_later__revert_whole(world):
     token, registry = staking(world, PLAIN)
     registry.register_node("http://node", 10, sender=world.operator)
@@ -152,6 +164,7 @@ def test_slash_and_withdraw_stake__with_token_that_lies_later__revert_whole(worl
     assert (registry.nodes(1).stake, registry.nodes(1).unbonding) == (6, 4)
 
 
+@pytest.mark.rule("SM-38")
 def test_solvency__over_a_mixed_run__balance_is_deposits_and_credits(world):
     first, second, third = world.open(), world.open(client=world.other), world.open(2)
     world.manager.top_up(second, 40, sender=world.client)

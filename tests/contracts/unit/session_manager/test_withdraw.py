@@ -10,6 +10,7 @@ def credited(world):
     world.settled(300, 3)
 
 
+@pytest.mark.rule("SM-37")
 def test_withdraw__to_another_account__pays_all_and_logs(world, credited):
     assert world.manager.withdraw.call(world.key, sender=world.operator) == 300
     receipt = world.manager.withdraw(world.key, sender=world.operator)
@@ -24,23 +25,27 @@ def test_withdraw__to_another_account__pays_all_and_logs(world, credited):
     }
 
 
+@pytest.mark.rule("SM-37")
 def test_withdraw__by_both__leaves_nothing(world, credited):
     for account in (world.operator, world.client):
         world.manager.withdraw(account, sender=account)
     assert world.held() == 0
 
 
+@pytest.mark.rule("SM-37")
 def test_withdraw__without_credit__reverts(world, credited):
     with ape.reverts("sessions: no credit"):
         world.manager.withdraw(world.other, sender=world.other)
 
 
+@pytest.mark.rule("SM-37")
 def test_withdraw__twice__reverts(world, credited):
     world.manager.withdraw(world.operator, sender=world.operator)
     with ape.reverts("sessions: no credit"):
         world.manager.withdraw(world.operator, sender=world.operator)
 
 
+@pytest.mark.rule("SM-37")
 def test_withdraw__to_nobody_or_the_manager__reverts(world, credited):
     for receiver in (EMPTY, world.manager):
         with ape.reverts("sessions: bad receiver"):

@@ -1,0 +1,1 @@
+"""Mutation test of the contracts: `python -m tests.mutation`."""
