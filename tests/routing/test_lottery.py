@@ -293,9 +293,9 @@ def test_promised_shares__at_any_draw__add_up_to_one_over_who_is_left(market, se
 @pytest.mark.parametrize("attempt", [-1, 2])
 def test_reason__with_a_draw_that_is_not_there__is_refused(attempt):
     ranking = rank([plain(1), plain(2)], SEED)
-    with pytest.raises(LotteryError, match=f"there is no draw {attempt} of 2 candidates"):
+    with pytest.raises(LotteryError, match=f"there is no attempt {attempt} of 2 candidates"):
         reason(ranking, attempt)
-    with pytest.raises(LotteryError, match=f"there is no draw {attempt} of 2 candidates"):
+    with pytest.raises(LotteryError, match=f"there is no attempt {attempt} of 2 candidates"):
         promised_shares(ranking, attempt)
 
 
