@@ -67,3 +67,13 @@ def test_withdraw_stake__by_another_operator__reverts(world, release_at):
     world.at(release_at)
     with ape.reverts("registry: not the operator"):
         world.registry.withdraw_stake(1, sender=world.rival)
+
+
+@pytest.mark.rule("NR-17")
+def test_withdraw_stake__of_1__pays_it(world):
+    before = world.token.balanceOf(world.operator)
+    world.registry.request_unstake(1, 1, sender=world.operator)
+    world.at(world.registry.nodes(1).release_at)
+    world.registry.withdraw_stake(1, sender=world.operator)
+    assert world.token.balanceOf(world.operator) - before == 1
+    assert world.registry.nodes(1).unbonding == 0

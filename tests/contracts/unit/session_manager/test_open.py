@@ -275,6 +275,17 @@ def test_open__with_credit__spends_it_before_the_token(world):
 
 
 @pytest.mark.rule("SM-15")
+def test_open__with_a_credit_of_1__spends_that_too(world):
+    world.settled(DEPOSIT - 1, 3)
+    assert world.manager.credit_of(world.client) == 1
+    before = world.token.balanceOf(world.client)
+    receipt = world.open_receipt()
+    assert event(receipt, "CreditSpent")["amount"] == 1
+    assert before - world.token.balanceOf(world.client) == DEPOSIT - 1
+    assert world.manager.credit_of(world.client) == 0
+
+
+@pytest.mark.rule("SM-15")
 def test_open__with_enough_credit__moves_no_token(world):
     world.settled(300, 3)
     receipt = world.open_receipt(deposit=500)

@@ -433,7 +433,7 @@ def wallet_terms(world, wallet):
 
 
 @pytest.mark.rule("SM-23")
-@pytest.mark.parametrize("signature", [b"known to the wallet", b"\7" * 65, b"\7" * 500, b""])
+@pytest.mark.parametrize("signature", [b"known to the wallet", b"\7" * 65, b"\7" * 500, b"\7" * 1024, b""])
 def test_open_with_authorization__for_a_wallet_contract__opens_what_the_wallet_approves(world, wallet, signature):
     wallet.answer(1, signature, sender=world.other)
     receipt = world.open_for(wallet_terms(world, wallet), signature=signature)
