@@ -91,7 +91,8 @@ def test_request__to_a_server_that_drips__ends_at_the_one_deadline(client, answe
 
 
 def test_request__with_tls_to_a_server_that_never_shakes_hands__ends_at_the_one_deadline(client):
-    with server(drips(b"", b"\x16")) as (url, _), pytest.raises(OutOfTimeError):
+    record_of_16_kb = b"\x16\x03\x03\x40\x00"
+    with server(drips(record_of_16_kb, b"\x02")) as (url, _), pytest.raises(OutOfTimeError):
         client.request("GET", url.replace("http:", "https:"))
 
 
