@@ -31,6 +31,7 @@ F = TypeVar("F", bound=Fact)
 
 MAX_SESSIONS = 100_000
 """Most sessions that `sessions_between` gives at once."""
+_MAX_DIGITS = 18  # of a number that fits any column
 _PLACE_BITS = 24  # a page's mark among facts is block << 24 | log index
 
 
@@ -138,13 +139,17 @@ def sessions(
 
 
 def session(store: Store, which: int | str, at: At = None) -> Answer[Session | None]:
-    """Give one session by number, by id, or by an unambiguous prefix of its id (0x optional, 4 digits at least)."""
+    """Give one session by number, by id, or by an unambiguous prefix of its id (0x optional, 4 digits at least).
+
+    A text of decimal digits alone is a number, unless it is too long for one.
+    """
+    number = which if isinstance(which, int) else _decimal(which)
     with moment_at(store, at) as moment:
         table = table_of(Session)
-        if isinstance(which, int):
-            query = moment.sessions().where(table.c.number == bounded_id(which))
+        if number is not None:
+            query = moment.sessions().where(table.c.number == bounded_id(number))
         else:
-            first, last = _prefix_range(which)
+            first, last = _prefix_range(str(which))
             query = moment.sessions().where(table.c.session_id.between(first, last)).limit(2)
         found = moment.rows(query)
         if len(found) > 1:
@@ -312,6 +317,21 @@ def _beyond(block: ColumnElement[int], log_index: ColumnElement[int], after: int
     return or_(block > at_block, and_(block == at_block, log_index > at_log))
 
 
+def named_block(text: str) -> At:
+    """Read how a person names a block: its number, or its hash of 64 hex digits (0x optional)."""
+    number = _decimal(text)
+    if number is not None:
+        return number
+    digits = text.lower().removeprefix("0x")
+    if len(digits) == 64 and not digits.strip("0123456789abcdef"):
+        return "0x" + digits
+    raise QuestionError("A block is its number, or its hash of 64 hexadecimal digits: correct it.")
+
+
+def _decimal(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS else None
+
+
 def category_id(category: str) -> str:
     """Give keccak256 of a category's text, as NodeRegistry computes it."""
     return "0x" + keccak(category.encode("utf-8", "surrogatepass")).hex()
@@ -335,6 +355,6 @@ def _prefix_range(prefix: str) -> tuple[str, str]:
 __all__ = [
     "MAX_PAGE", "MAX_SESSIONS", "Answer", "AsOf", "At", "CandidateRow", "NodeView", "Page", "QuarantinedLog",
     "Recorded", "ServiceView", "Status", "Store", "as_of", "candidates", "category_id", "court_credit_of",
-    "credit_of", "disputes", "experience_of", "node", "nodes", "open_store", "parameters", "quarantined",
+    "credit_of", "disputes", "experience_of", "named_block", "node", "nodes", "open_store", "parameters", "quarantined",
     "ratings_of", "service", "services", "session", "sessions", "sessions_between", "slashes_of", "status",
 ]  # fmt: skip

@@ -1,6 +1,5 @@
 """Settings, from the environment with the prefix COUNTERFOIL_; `counterfoil` uses the same ones."""
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -24,16 +23,6 @@ def _http_url(url: str) -> str:
     return url
 
 
-def _database(given: str) -> str:
-    """Refuse PostgreSQL where its driver is missing, before anything is opened."""
-    if given.startswith(("postgres:", "postgresql:", "postgresql+psycopg:")) and find_spec("psycopg") is None:
-        raise PydanticCustomError(
-            "database",
-            "PostgreSQL needs the driver psycopg, which a later version brings; until then name a SQLite file",
-        )
-    return given
-
-
 class Settings(BaseSettings):
     """Where things are and how the source is asked. Times are seconds."""
 
@@ -41,7 +30,7 @@ class Settings(BaseSettings):
 
     home: Path = Path(".counterfoil")
     rpc_url: Annotated[str, AfterValidator(_http_url)] = "http://127.0.0.1:8545"
-    database: Annotated[str, AfterValidator(_database)] = ""
+    database: str = ""
     deployment: Path | None = None
     poll_seconds: float = Field(default=0.2, gt=0, le=3600)
     request_seconds: float = Field(default=30, gt=0, le=600)

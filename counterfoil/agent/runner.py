@@ -46,7 +46,7 @@ class ReplacedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What an agent wants done: `calls` calls with one body each, at most `price_cap` base units a call (soft)."""
+    """What an agent wants done: a call for each of `bodies`, at most `price_cap` base units each (soft)."""
 
     category: str
     bodies: tuple[bytes, ...]
@@ -102,7 +102,6 @@ class _Draw:
 
     snapshot: market.Snapshot
     request: Request
-    order: tuple[int, ...]
 
 
 def always() -> bool:
@@ -139,8 +138,7 @@ class Agent:
         policy = Policy.LOTTERY if job.pinned is None else Policy.PINNED
         nonce = self._desk.manager.draws(self._desk.address)
         request = Request(job.category, self._desk.address, nonce, job.price_cap, policy, job.pinned)
-        draw = _Draw(snapshot, request, ())
-        return _Draw(snapshot, request, self._receipt(draw, 0, ()).order)
+        return _Draw(snapshot, request)
 
     def _snapshot(self, category: str) -> market.Snapshot:
         """The market at the index's head, once that is a block of the chain: behind a reorg the index catches up."""
@@ -170,7 +168,8 @@ class Agent:
         skipped: list[Skipped] = []
         attempts: list[Attempt] = []
         outputs: list[bytes] = []
-        for attempt, service_id in zip(range(MAX_ATTEMPTS), draw.order, strict=False):
+        order = self._receipt(draw, 0, ()).order
+        for attempt, service_id in zip(range(MAX_ATTEMPTS), order, strict=False):
             node = self._node(draw, service_id)
             try:
                 node.probe()

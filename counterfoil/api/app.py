@@ -22,20 +22,13 @@ DESCRIPTION = (
     "Nodes, services, sessions and receipts, as of any indexed block. Amounts are decimal strings in base units."
 )
 HASH_LENGTH = 66
-MAX_DIGITS = 18
 
 
 def at_block(
     at: Annotated[str | None, Query(max_length=HASH_LENGTH, description="Block number or hash")] = None,
 ) -> At:
     """The block that a request asks about; None for the newest indexed one."""
-    if at is None:
-        return None
-    if at.isascii() and at.isdecimal() and len(at) <= MAX_DIGITS:
-        return int(at)
-    if len(at) == HASH_LENGTH and at.startswith("0x"):
-        return at.lower()
-    raise QuestionError("at is a block's number, or its hash of 0x and 64 hexadecimal digits")
+    return None if at is None else query.named_block(at)
 
 
 def asked_store(request: Request) -> Store:
@@ -123,8 +116,7 @@ def sessions(request: Request, store: Asked, at: AtBlock, after: After = 0, limi
 @router.get("/sessions/{which}")
 def session(request: Request, store: Asked, which: str, at: AtBlock) -> Response:
     """One session, by its number, its id, or an unambiguous prefix of its id."""
-    named = int(which) if which.isascii() and which.isdecimal() and len(which) <= MAX_DIGITS else which
-    answer = query.session(store, named, at)
+    answer = query.session(store, which, at)
     row = found(answer.value, f"there is no session {which[:80]} as of block {answer.as_of.block}")
     return respond(request, answer.as_of, {"session": session_document(row)})
 

@@ -30,9 +30,8 @@ class IndexSource:
 
     def find(self, reference: str) -> SessionFacts | None:
         """A session by its number (decimal digits), its id, or an unambiguous prefix of its id."""
-        which = int(reference) if reference.isdecimal() and len(reference) < 19 else reference
         with reading():
-            found = query.session(self.store, which).value
+            found = query.session(self.store, reference).value
             return None if found is None else self._facts(found)
 
     def facts_between(self, first: int, last: int) -> Iterator[SessionFacts]:

@@ -10,13 +10,14 @@ from typing import Any, Final, ParamSpec, TypeVar
 import click
 from pydantic import ValidationError
 
-from indexer.errors import SettingsError
+from indexer.errors import QuestionError, SettingsError
+from indexer.query import At as BlockName
+from indexer.query import named_block
 from indexer.settings import Settings, load_settings
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_HASH: Final = re.compile(r"(0x)?[0-9a-fA-F]{64}")
 _ADDRESS: Final = re.compile(r"0x[0-9a-fA-F]{40}")
 
 
@@ -61,14 +62,12 @@ class At(click.ParamType):
 
     name = "block"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:  # noqa: ANN401
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> BlockName:  # noqa: ANN401
         """A number as int, a hash as lower-case text."""
-        text = str(value)
-        if text.isdecimal() and len(text) < 19:
-            return int(text)
-        if _HASH.fullmatch(text):
-            return "0x" + text.lower().removeprefix("0x")
-        return self.fail("a block is its number, or its hash of 64 hexadecimal digits", param, ctx)
+        try:
+            return named_block(str(value))
+        except QuestionError as error:
+            return self.fail(str(error), param, ctx)
 
 
 class Address(click.ParamType):

@@ -39,7 +39,7 @@ def test_services__as_of_no_block__exits_2(run, at):
     found = run("services", "--at", at)
 
     assert found.code == 2
-    assert "a block is its number, or its hash" in found.err
+    assert "A block is its number, or its hash" in found.err
 
 
 def test_services__as_of_an_unknown_block__exits_2_with_the_next_step(run):

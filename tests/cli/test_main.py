@@ -32,8 +32,10 @@ def test_main__with_an_unknown_command__exits_2():
     [
         (["services", "--rpc", "ftp://x"], "rpc_url"),
         (["services", "--database", "nosuch://x"], "database"),
-        (["services", "--database", "postgresql://u:p@h/n"], "postgresql needs the driver psycopg, which a later"),
-        (["index", "run", "--database", "postgresql://"], "until then name a sqlite file"),
+        (
+            ["services", "--database", "postgresql://u:p@127.0.0.1:1/n"],
+            "postgresql+psycopg://u:***@127.0.0.1:1/n cannot be",
+        ),
     ],
 )
 def test_main__with_a_setting_that_cannot_be__exits_2_with_a_sentence(arguments, words):
