@@ -12,6 +12,7 @@
 from .interfaces import INodeRegistry
 from .interfaces import IReputationLedger
 from .interfaces import ISessionManager
+from .modules import choices
 from .modules import lottery
 
 
@@ -60,7 +61,7 @@ def draw_seed(snapshot_hash: bytes32, client: address, nonce: uint256, category_
     """
     @notice The seed of a draw, as the session manager forms it.
     """
-    return keccak256(abi_encode(snapshot_hash, client, nonce, category_id))
+    return choices._seed(snapshot_hash, client, nonce, category_id)
 
 
 @external

@@ -14,38 +14,10 @@
 
 from ethereum.ercs import IERC20
 from .interfaces import INodeRegistry
+from .modules import choices
 from .modules import packing
 from .modules import signatures
 from .modules import token
-
-
-interface IAuthorizedToken:
-    def receiveWithAuthorization(
-        sender: address,
-        receiver: address,
-        amount: uint256,
-        valid_after: uint256,
-        valid_before: uint256,
-        nonce: bytes32,
-        signature: Bytes[MAX_SIGNATURE],
-    ): nonpayable
-    def authorizationState(authorizer: address, nonce: bytes32) -> bool: view
-
-
-struct Authorization:
-    amount: uint256
-    valid_after: uint256
-    valid_before: uint256
-
-
-struct Choice:
-    policy: uint8
-    nonce: uint256
-    attempt: uint256
-    snapshot_block: uint256
-    snapshot_hash: bytes32
-    price_cap: uint256
-    decision: bytes32
 
 
 struct Session:
@@ -81,7 +53,6 @@ CLOSING: constant(uint256) = 2
 SETTLED: constant(uint256) = 3
 MAX_AMOUNT: constant(uint256) = 2 ** 128
 MAX_COUNT: constant(uint256) = 2 ** 32
-MAX_SIGNATURE: constant(uint256) = 1024
 BLOCK_HASHES: constant(uint256) = 256
 TERMS_TYPE_HASH: constant(bytes32) = keccak256("Counterfoil open_with_authorization v1")
 VOUCHER_TYPE_HASH: constant(bytes32) = keccak256("Voucher(bytes32 sessionId,uint256 amount,uint256 calls)")
@@ -203,7 +174,12 @@ def __init__(
 
 @external
 def open(
-    service_id: uint256, deposit: uint256, max_price: uint256, duration: uint256, signer: address, choice: Choice
+    service_id: uint256,
+    deposit: uint256,
+    max_price: uint256,
+    duration: uint256,
+    signer: address,
+    choice: choices.Choice,
 ) -> bytes32:
     """
     @notice Opens a session with the service that the client chose, and commits to how it was chosen.
@@ -229,9 +205,9 @@ def open_with_authorization(
     max_price: uint256,
     duration: uint256,
     signer: address,
-    choice: Choice,
-    authorization: Authorization,
-    signature: Bytes[MAX_SIGNATURE],
+    choice: choices.Choice,
+    authorization: token.Authorization,
+    signature: Bytes[token.MAX_SIGNATURE],
 ) -> bytes32:
     """
     @notice Opens a session for a client that pays no gas: it signed an EIP-3009 authorisation whose nonce is the hash of
@@ -248,7 +224,8 @@ def open_with_authorization(
     @return The session's id.
     """
     nonce: bytes32 = self._terms_hash(client, service_id, deposit, max_price, duration, signer, choice)
-    self._receive(client, authorization, nonce, signature)
+    token._pull_authorized(PAYMENT_TOKEN, client, authorization, nonce, signature)
+    self._credit(client, authorization.amount)
     session_id: bytes32 = self._open(client, service_id, deposit, max_price, duration, signer, choice)
     assert self.credit_of[client] >= deposit, "sessions: authorised less than the deposit"
     self._take(client, session_id, deposit)
@@ -463,7 +440,7 @@ def _open(
     max_price: uint256,
     duration: uint256,
     signer: address,
-    choice: Choice,
+    choice: choices.Choice,
 ) -> bytes32:
     """
     @notice Checks the terms and writes the session; its deposit is taken by the caller of this.
@@ -474,9 +451,9 @@ def _open(
     assert deposit >= listing.price, "sessions: deposit below price"
     assert deposit < MAX_AMOUNT, "sessions: deposit too large"
     assert duration > 0 and duration <= MAX_DURATION, "sessions: duration out of range"
-    self._check_snapshot(choice)
-    draw_seed: bytes32 = keccak256(abi_encode(choice.snapshot_hash, client, choice.nonce, listing.category_id))
-    self._draw(client, draw_seed, choice)
+    choices._check_snapshot(choice, MAX_SNAPSHOT_AGE)
+    draw_seed: bytes32 = choices._seed(choice.snapshot_hash, client, choice.nonce, listing.category_id)
+    self.latest_draw[client] = choices._next_draw(self.latest_draw[client], draw_seed, choice)
     session_signer: address = signer
     if signer == empty(address):
         session_signer = client
@@ -522,7 +499,7 @@ def _terms_hash(
     max_price: uint256,
     duration: uint256,
     signer: address,
-    choice: Choice,
+    choice: choices.Choice,
 ) -> bytes32:
     """
     @notice Hashes all that a client agrees to, for this contract on this chain.
@@ -535,60 +512,6 @@ def _terms_hash(
 
 
 @internal
-def _receive(client: address, authorization: Authorization, nonce: bytes32, signature: Bytes[MAX_SIGNATURE]):
-    """
-    @notice Pulls exactly the authorised amount and owes it to the client.
-    @dev    A token without EIP-3009 may have a fallback that accepts any call. Had it not to say that the call used the
-            authorisation, anyone could spend a client's credit with an amount of 0.
-    """
-    authorized_token: IAuthorizedToken = IAuthorizedToken(PAYMENT_TOKEN.address)
-    assert not staticcall authorized_token.authorizationState(client, nonce), "sessions: authorisation used"
-    held: uint256 = staticcall PAYMENT_TOKEN.balanceOf(self)
-    extcall authorized_token.receiveWithAuthorization(
-        client,
-        self,
-        authorization.amount,
-        authorization.valid_after,
-        authorization.valid_before,
-        nonce,
-        signature,
-    )
-    assert staticcall authorized_token.authorizationState(client, nonce), "sessions: authorisation not used"
-    assert staticcall PAYMENT_TOKEN.balanceOf(self) == held + authorization.amount, "token: wrong amount"
-    self._credit(client, authorization.amount)
-
-
-@internal
-@view
-def _check_snapshot(choice: Choice):
-    """
-    @notice Asserts that the choice was made on a recent block of this chain.
-    """
-    assert choice.snapshot_block < block.number, "sessions: snapshot not in the past"
-    assert block.number - choice.snapshot_block <= MAX_SNAPSHOT_AGE, "sessions: snapshot too old"
-    assert choice.snapshot_hash != empty(bytes32), "sessions: empty snapshot hash"
-    assert blockhash(choice.snapshot_block) == choice.snapshot_hash, "sessions: snapshot not on this chain"
-
-
-@internal
-def _draw(client: address, draw_seed: bytes32, choice: Choice):
-    """
-    @notice Starts a draw or continues the latest one, which must keep its seed, snapshot, cap and policy.
-    """
-    assert choice.attempt < MAX_COUNT, "sessions: attempt too large"
-    latest: uint256 = self.latest_draw[client]
-    draws: uint256 = packing._draws(latest)
-    terms: bytes32 = keccak256(abi_encode(draw_seed, choice.policy, choice.snapshot_block, choice.price_cap))
-    if choice.nonce == draws:
-        draws += 1
-    else:
-        assert draws > 0 and choice.nonce == draws - 1, "sessions: wrong nonce"
-        assert packing._same_terms(latest, terms), "sessions: not the latest draw"
-        assert choice.attempt > packing._attempt(latest), "sessions: attempt not later"
-    self.latest_draw[client] = packing._pack_draw(terms, choice.attempt, draws)
-
-
-@internal
 @view
 def _session_id(
     client: address,
@@ -596,7 +519,7 @@ def _session_id(
     listing: INodeRegistry.Listing,
     signer: address,
     draw_seed: bytes32,
-    choice: Choice,
+    choice: choices.Choice,
 ) -> bytes32:
     """
     @notice Forms the id from all the terms, so that nothing signed for one session fits another.

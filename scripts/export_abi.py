@@ -19,6 +19,8 @@ ARTIFACTS = ROOT / "counterfoil" / "chain" / "artifacts"
 CALLED = ("NodeRegistry", "SessionManager", "ReputationLedger")
 EXPORTED = (*CALLED, "ExperienceLedger", "RoutingLens", "DisputeCourt", "testing/TestToken")
 FORMATS = ["abi", "bytecode", "bytecode_runtime", "layout"]
+IMPORT = re.compile(r"^from \.modules import (\w+)$", re.MULTILINE)
+STRUCT = re.compile(r"^struct (\w+):\n(?:    .+\n)+", re.MULTILINE)
 
 
 def compiled(source: Path, formats: list[str]) -> dict[str, object]:
@@ -27,9 +29,20 @@ def compiled(source: Path, formats: list[str]) -> dict[str, object]:
     return dict(outputs[source])
 
 
+def borrowed_structs(source: str) -> Iterator[str]:
+    """The structs of modules that a contract takes or gives: the compiler leaves them out of its interface."""
+    for module in IMPORT.findall(source):
+        for struct in STRUCT.finditer((CONTRACTS / "modules" / f"{module}.vy").read_text()):
+            if f": {module}.{struct[1]}" in source:
+                yield struct[0]
+
+
 def interface(name: str) -> str:
     """The interface of a contract. Events stay out: the compiler leaves out which arguments are indexed."""
-    text = str(compiled(CONTRACTS / f"{name}.vy", ["interface"])["interface"])
+    source = CONTRACTS / f"{name}.vy"
+    text = str(compiled(source, ["interface"])["interface"])
+    borrowed = "".join(f"{struct}\n\n" for struct in sorted(borrowed_structs(source.read_text())))
+    text = text.replace("# Structs\n\n", f"# Structs\n\n{borrowed}")
     without_events = re.sub(r"event \w+:\n(?:    .*\n)+\n*", "", text.replace("# Events\n\n", ""))
     about = f"@title I{name}\n@license Apache-2.0\n@notice Generated from {name}.vy."
     head = f'# pragma version ~=0.4.3\n"""\n{about}\n"""\n\n\n'

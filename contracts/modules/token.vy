@@ -9,6 +9,28 @@
 from ethereum.ercs import IERC20
 
 
+interface IAuthorizedToken:
+    def receiveWithAuthorization(
+        sender: address,
+        receiver: address,
+        amount: uint256,
+        valid_after: uint256,
+        valid_before: uint256,
+        nonce: bytes32,
+        signature: Bytes[MAX_SIGNATURE],
+    ): nonpayable
+    def authorizationState(authorizer: address, nonce: bytes32) -> bool: view
+
+
+struct Authorization:
+    amount: uint256
+    valid_after: uint256
+    valid_before: uint256
+
+
+MAX_SIGNATURE: constant(uint256) = 1024
+
+
 @internal
 def _pull(token: IERC20, sender: address, amount: uint256):
     """
@@ -20,6 +42,32 @@ def _pull(token: IERC20, sender: address, amount: uint256):
     held: uint256 = staticcall token.balanceOf(self)
     assert extcall token.transferFrom(sender, self, amount, default_return_value=True), "token: transfer refused"
     assert staticcall token.balanceOf(self) == held + amount, "token: wrong amount"
+
+
+@internal
+def _pull_authorized(
+    token: IERC20, sender: address, authorization: Authorization, nonce: bytes32, signature: Bytes[MAX_SIGNATURE]
+):
+    """
+    @notice Takes exactly the amount that an account authorised by a signature of EIP-3009. Unlike `_pull` it asks the
+            token for an amount of 0 as well, since the signature may stand for more than the money.
+    @dev    A token without EIP-3009 may have a fallback that accepts any call. Had it not to say that the call used the
+            authorisation, an amount of 0 would pass for the consent of an account that signed nothing.
+    """
+    authorized: IAuthorizedToken = IAuthorizedToken(token.address)
+    assert not staticcall authorized.authorizationState(sender, nonce), "token: authorisation already used"
+    held: uint256 = staticcall token.balanceOf(self)
+    extcall authorized.receiveWithAuthorization(
+        sender,
+        self,
+        authorization.amount,
+        authorization.valid_after,
+        authorization.valid_before,
+        nonce,
+        signature,
+    )
+    assert staticcall authorized.authorizationState(sender, nonce), "token: authorisation not used"
+    assert staticcall token.balanceOf(self) == held + authorization.amount, "token: wrong amount"
 
 
 @internal

@@ -124,7 +124,7 @@ def connect(settings: Settings) -> Chain:
     """Load the deployment, reach the RPC and check that they belong together."""
     deployment = load_deployment(settings.deployment_path())
     provider = BoundedProvider(
-        settings.rpc_url, seconds=settings.request_seconds, max_bytes=settings.max_response_bytes
+        settings.rpc_urls()[0], seconds=settings.request_seconds, max_bytes=settings.max_response_bytes
     )
     chain = Chain(provider, deployment)
     try:

@@ -63,13 +63,24 @@ def _nothing(*_args, **_kwargs):
 def chain(project):
     """Ape's chain manager, connected to an anvil of this session on a free port."""
     import ape
-    import ape_ethereum.trace
+    from ape.api import ReceiptAPI
+    from ape.contracts.base import ContractMethodHandler
+    from ape_ethereum.provider import Web3Provider
+    from ape_ethereum.trace import Trace
 
     with pytest.MonkeyPatch.context() as patch:
         # Ape traces every revert to draw it: half a second for each one that a test expects.
         patch.setattr("ape.exceptions._get_ape_traceback_from_tx", _nothing)
-        patch.setattr(ape_ethereum.trace.Trace, "show", _nothing)
+        patch.setattr(Trace, "show", _nothing)
+        # It also traces what succeeded, to print what a contract might print.
+        patch.setattr("ape_ethereum.provider._post_send_transaction", _nothing)
+        # What it asks before and after every call cannot change here: that there is a contract, that a transaction
+        # with a receipt counts, how much gas a block has, and which proxy leads to this machine.
+        patch.setattr(ContractMethodHandler, "_validate_is_contract", _nothing)
+        patch.setattr(ReceiptAPI, "_await_sender_nonce_increment", _nothing)
+        patch.setattr("requests.sessions.get_environ_proxies", lambda *_args, **_kwargs: {})
         with ape.networks.parse_network_choice("ethereum:local:foundry"):
+            patch.setattr(Web3Provider, "max_gas", ape.chain.provider.max_gas)
             yield ape.chain
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from scripts.export_abi import ARTIFACTS, EXPORTED, exports
+from scripts.export_abi import ARTIFACTS, CONTRACTS, EXPORTED, borrowed_structs, exports
 
 LAYOUTS = {
     "NodeRegistry": ["owners", "stakes", "listings"],
@@ -20,6 +20,15 @@ LAYOUTS = {
 def test_exports__of_the_sources__are_the_committed_files():
     stale = [path.name for path, content in exports() if not path.exists() or path.read_text() != content]
     assert stale == [], "run: python scripts/export_abi.py"
+
+
+def test_borrowed_structs__of_a_contract__are_those_of_modules_that_its_functions_name():
+    found = list(borrowed_structs((CONTRACTS / "SessionManager.vy").read_text()))
+    assert [struct.splitlines()[:2] for struct in found] == [
+        ["struct Choice:", "    policy: uint8"],
+        ["struct Authorization:", "    amount: uint256"],
+    ]
+    assert list(borrowed_structs("from .modules import choices\n\n# choices.Choice is not used\n")) == []
 
 
 def test_artifacts__in_the_folder__are_the_exported_ones_alone():

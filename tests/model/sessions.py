@@ -80,10 +80,10 @@ class Manager(Contract):
     ):
         terms = (service_id, deposit, max_price, duration, signer, choice)
         nonce = self.terms_hash(client, *terms)
-        require((client, nonce) not in self.token.used, "sessions: authorisation used")
+        require((client, nonce) not in self.token.used, "token: authorisation already used")
         held = self.token.balance(self.address)
         self.token.receive_with_authorization(client, self.address, authorization, nonce, signature)
-        require((client, nonce) in self.token.used, "sessions: authorisation not used")
+        require((client, nonce) in self.token.used, "token: authorisation not used")
         require(self.token.balance(self.address) == held + authorization[0], "token: wrong amount")
         self._credit(client, authorization[0])
         session_id = self._open(client, *terms)

@@ -1,5 +1,6 @@
 """The private copy: a fault is in it alone, is compiled, and is gone afterwards."""
 
+import json
 import re
 
 import pytest
@@ -8,7 +9,19 @@ from tests.mutation.plan import CONTRACTS, TESTS
 from tests.mutation.tree import private_tree
 
 TOKEN = "modules/token.vy"
+CHOICES = "modules/choices.vy"
 LEDGER = "ExperienceLedger.vy"
+# Asks Ape whether these contracts differ from their artifacts.
+DIFFERING = """
+import json
+from tests.contracts.conftest import ROOT, project
+
+def test_code(project):
+    for name in ("RoutingLens", "SessionManager"):
+        artifact = json.loads((ROOT / "counterfoil" / "chain" / "artifacts" / (name + ".json")).read_text())
+        compiled = getattr(project, name).contract_type.runtime_bytecode.bytecode
+        assert compiled.removeprefix("0x") != artifact["runtime_bytecode"].removeprefix("0x"), name
+"""
 
 
 @pytest.fixture(scope="module")
@@ -17,13 +30,13 @@ def tree():
         yield tree
 
 
-def probe(tree, text):
+def probe(tree, text, seconds=20):
     """Write a test and run it."""
     folder = tree.root / "tests" / "probe"
     folder.mkdir(exist_ok=True)
     (folder / "__init__.py").touch()
     (folder / "test_probe.py").write_text(text)
-    return tree.run(["tests/probe"], 20)
+    return tree.run(["tests/probe"], seconds)
 
 
 def mutated(text, old, new):
@@ -33,26 +46,31 @@ def mutated(text, old, new):
 
 def test_changed__of_a_module__touches_the_copy_alone_and_is_undone(tree):
     source = (CONTRACTS / TOKEN).read_text()
-    users = {path: path.read_text() for path in tree.users(TOKEN)}
     with tree.changed(TOKEN, source + "# fault\n"):
         assert (tree.contracts / TOKEN).read_text() == source + "# fault\n"
         assert (CONTRACTS / TOKEN).read_text() == source
-        assert all(path.read_text() != text for path, text in users.items())
     assert (tree.contracts / TOKEN).read_text() == source
-    assert {path: path.read_text() for path in users} == users
 
 
-def test_changed__by_two_faults__has_users_of_different_text(tree):
-    texts = set()
-    for fault in ("# one\n", "# two\n"):
-        with tree.changed(TOKEN, (CONTRACTS / TOKEN).read_text() + fault):
-            texts.add((tree.contracts / "SessionManager.vy").read_text())
-    assert len(texts) == 2
+def test_changed__of_a_module__is_in_the_code_of_all_its_users_and_kept_for_none(tree):
+    """A run in which a user keeps the code of before would say of a fault that the tests missed it."""
+    source, users = (CONTRACTS / CHOICES).read_text(), {"RoutingLens", "SessionManager"}
+    with tree.changed(CHOICES, mutated(source, "client, nonce, category_id)", "client, nonce + 1, category_id)")):
+        assert probe(tree, DIFFERING, 200).failed == ""
+    kept = json.loads((tree.root / ".build" / "__local__.json").read_text())["contractTypes"]
+    assert (users & set(kept), "NodeRegistry" in kept) == (set(), True)
 
 
 def test_users__of_files__are_what_their_code_is_part_of(tree):
     assert [path.name for path in tree.users("SessionManager.vy")] == ["SessionManager.vy"]
     assert {path.name for path in tree.users(TOKEN)} == {"DisputeCourt.vy", "NodeRegistry.vy", "SessionManager.vy"}
+
+
+def test_users__of_a_module_that_a_module_imports__are_the_contracts_behind_both(tree):
+    lens, users = tree.contracts / "RoutingLens.vy", tree.users("modules/packing.vy")
+    assert "packing" not in lens.read_text()
+    assert lens in users
+    assert [path for path in users if path.parent.name == "modules"] == []
 
 
 def test_code__with_a_comment_more__is_the_same(tree):
@@ -73,9 +91,14 @@ def test_code__with_a_constructor_changed__is_different(tree):
         assert tree.code(LEDGER) != before
 
 
-def test_code__that_does_not_compile__is_none_and_silent(tree, capfd):
-    with tree.changed(LEDGER, mutated((CONTRACTS / LEDGER).read_text(), "len(record.tool) > 0", "len(undeclared) > 0")):
-        assert tree.code(LEDGER) is None
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [(LEDGER, "len(record.tool) > 0", "len(undeclared) > 0"), (CHOICES, "= 2 ** 32", "= 1 ** 32")],
+    ids=["a mistake", "what the compiler stumbles over"],
+)
+def test_code__that_does_not_compile__is_none_and_silent(tree, capfd, file, old, new):
+    with tree.changed(file, mutated((CONTRACTS / file).read_text(), old, new)):
+        assert tree.code(file) is None
     assert capfd.readouterr() == ("", "")
 
 

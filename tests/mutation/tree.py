@@ -1,6 +1,7 @@
 """A private copy of the checkout in which one file at a time is wrong, so that nobody else sees the faults."""
 
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -12,14 +13,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import sha256
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from vyper.cli.vyper_compile import compile_files
 from vyper.compiler.settings import Settings
-from vyper.exceptions import VyperException
+from vyper.exceptions import VyperException, VyperInternalException
 
 from tests.mutation.plan import ROOT
 
@@ -67,33 +67,34 @@ class Tree:
                 shutil.copy(source, root / name)
         for name in LINKED:
             (root / name).symlink_to(ROOT / name)
-        stamp = root / ".build" / "sources.sha256"
-        if stamp.exists() and stamp.read_text() != self._digest():
-            shutil.rmtree(stamp.parent)
+        self._stamp = root / ".build" / "sources.sha256"
+        if not self._stamp.exists() or self._stamp.read_text() != self._digest():
+            shutil.rmtree(self._stamp.parent, ignore_errors=True)
 
     @contextmanager
     def changed(self, file: str, text: str) -> Iterator[None]:
-        """One source as another text. Ape recompiles what it touched, and nothing else."""
-        users = [path for path in self.users(file) if path != self.contracts / file]
-        before = {path: path.read_text() for path in (self.contracts / file, *users)}
+        """One source as another text. What it is part of is compiled anew, then and afterwards, and nothing else."""
+        source = self.contracts / file
+        before = source.read_text()
         try:
-            (self.contracts / file).write_text(text)
-            # Ape compares each file with what it compiled before, and knows nothing of imports.
-            for path in users:
-                path.write_text(f"{before[path]}# with {sha256(text.encode()).hexdigest()}\n")
-            self._stamp()
+            source.write_text(text)
+            self._forget(file)
             yield
         finally:
-            for path, content in before.items():
-                path.write_text(content)
+            source.write_text(before)
+            self._forget(file)
 
     def users(self, file: str) -> list[Path]:
-        """The contracts whose code a file is part of: itself, or all that import the module."""
+        """The contracts whose code a file is part of: itself, or all that import the module, by another one too."""
         if not file.startswith("modules/"):
             return [self.contracts / file]
         name = Path(file).stem
-        imports = re.compile(rf"^from \.+modules import {name}$", re.MULTILINE)
-        return [path for path in sorted(self.contracts.rglob("*.vy")) if imports.search(path.read_text())]
+        imports = re.compile(rf"^from \.+(?:modules)? import {name}$", re.MULTILINE)
+        found: set[Path] = set()
+        for path in self.contracts.rglob("*.vy"):
+            if imports.search(path.read_text()):
+                found.update(self.users(path.relative_to(self.contracts).as_posix()))
+        return sorted(found)
 
     def code(self, file: str) -> dict[str, str] | None:
         """The code of a file's users; None where one does not compile."""
@@ -101,7 +102,7 @@ class Tree:
             # The compiler says which file it did not like.
             with redirect_stdout(StringIO()):
                 return {path.name: self._compiled(path) for path in self.users(file)}
-        except VyperException:
+        except (VyperException, VyperInternalException):
             return None
 
     def run(self, targets: Sequence[str], seconds: float) -> Outcome:
@@ -141,10 +142,20 @@ class Tree:
         metadata = int(deployed[-4:], 16)
         return deployed[: -2 * metadata] + str(code["bytecode_runtime"])
 
-    def _stamp(self) -> None:
-        """Tell the fixtures that what Ape has is up to date; Ape itself compares each file."""
-        (self.root / ".build").mkdir(exist_ok=True)
-        (self.root / ".build" / "sources.sha256").write_text(self._digest())
+    def _forget(self, file: str) -> None:
+        """Take the code that a file is part of from what Ape has compiled, and say that the rest is up to date.
+
+        Ape compiles all that is missing at once. Of files that changed it compiles the first one asked for, and takes
+        the others for compiled with it; and it knows nothing of imports.
+        """
+        compiled = self._stamp.with_name("__local__.json")
+        if compiled.exists():
+            manifest = json.loads(compiled.read_text())
+            for path in self.users(file):
+                manifest["contractTypes"].pop(path.stem, None)
+            compiled.write_text(json.dumps(manifest))
+        self._stamp.parent.mkdir(exist_ok=True)
+        self._stamp.write_text(self._digest())
 
     def _digest(self) -> str:
         """The digest of the sources as the fixtures form it."""

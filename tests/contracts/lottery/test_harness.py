@@ -76,6 +76,14 @@ def test_weigh__of_the_largest_market_of_extremes__does_not_overflow(harness):
     assert {tuple(row)[1:4] for row in weighed} == {(0, 10**18, 10**18)}
 
 
+def test_order__of_64__is_the_longest_and_one_of_65_reverts(harness):
+    rows = [(i + 1, 100, 1_000, 0, 0, 0, 1) for i in range(65)]
+    assert len(set(harness.order(rows, NO_CAP, b"\5" * 32, 64))) == 64
+    with boa.reverts():
+        harness.order(rows, NO_CAP, b"\5" * 32, 65)
+    assert len(harness.order(rows[:64], NO_CAP, b"\5" * 32, 65)) == 64
+
+
 @pytest.mark.parametrize(("r", "position"), [(0, 1), (4, 1), (5, 3), (6, 3)])
 def test_find__within_the_sum__takes_the_first_that_exceeds(draw_harness, r, position):
     assert draw_harness.find([0, 5, 0, 2], r) == position

@@ -170,7 +170,7 @@ def test_authorization__in_a_token_that_accepts_anything__spends_no_credit(drive
     terms = (1, 50, 10, 60, EMPTY, driver.choice(CLIENT))
     driver.set_mode("payment", SILENT, 0)
     call = ("manager", "open_with_authorization", OPERATOR, CLIENT, *terms, (0, 0, 2**40), None)
-    assert driver.act(*call).reason == "sessions: authorisation not used"
+    assert driver.act(*call).reason == "token: authorisation not used"
 
 
 def test_authorization__of_nothing_where_credit_is_enough__opens(driver):
@@ -180,7 +180,7 @@ def test_authorization__of_nothing_where_credit_is_enough__opens(driver):
     call = ("manager", "open_with_authorization", OPERATOR, CLIENT, *terms, authorization, signature)
     assert driver.act(*call).reason is None
     assert driver.model.manager.credits[CLIENT] == 50
-    assert driver.act(*call).reason == "sessions: authorisation used"
+    assert driver.act(*call).reason == "token: authorisation already used"
 
 
 @pytest.mark.parametrize("mode", [REFUSING, SILENT, FEE, NO_RETURN])

@@ -17,14 +17,15 @@ def attest(world, record, signature=None):
 
 
 @pytest.mark.rule("EL-3", "EL-10")
-def test_attest__by_client__stores_and_logs_every_field(world, settled):
+def test_attest__by_client__stores_and_logs_every_field(world):
+    settled = world.settled(300, 3, world.service(1, category="data:second"))
     record = Record(settled)
     receipt = attest(world, record)
     assert world.experience.attested(settled, keccak(text=record.tool)) is True
     assert list(world.experience.records_of(settled)) == [100, 1]
     assert event(receipt, "ExperienceAttested") == {
         "session_id": settled,
-        "service_id": 1,
+        "service_id": 3,
         "need_id": keccak(text=record.need),
         "tool": "search",
         "need": "find a paper",
@@ -214,7 +215,7 @@ def wallet(world):
 
 
 @pytest.mark.rule("EL-3", "MOD-5")
-@pytest.mark.parametrize("signature", [b"known", b"", b"\7" * 65, b"\7" * 500])
+@pytest.mark.parametrize("signature", [b"known", b"", b"\7" * 65, b"\7" * 500, b"\7" * 1024])
 def test_attest__approved_by_wallet_contract__is_accepted(world, wallet, signature):
     wallet.answer(1, signature, sender=world.other)
     attest(world, Record(wallet.session_id), signature)
@@ -228,6 +229,14 @@ def test_attest__when_the_wallet_says_no_or_rubbish__reverts_with_the_ledgers_re
     refuse(world, Record(wallet.session_id), b"wrong")
     record = Record(wallet.session_id)
     refuse(world, record, world.signed_record(record, world.key))
+
+
+@pytest.mark.rule("MOD-5")
+def test_attest__of_a_signature_above_1024_bytes__reverts_before_the_wallet_is_asked(world, wallet):
+    wallet.answer(5, b"", sender=world.other)
+    with ape.reverts() as refused:
+        attest(world, Record(wallet.session_id), b"\7" * 1025)
+    assert "signature" not in refused.value.message
 
 
 @pytest.mark.rule("EL-3", "MOD-5")

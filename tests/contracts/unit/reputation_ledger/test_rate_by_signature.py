@@ -121,10 +121,11 @@ def test_rate_by_signature__when_the_wallet_says_no_or_rubbish__reverts_with_the
 
 
 @pytest.mark.rule("MOD-5")
-def test_rate_by_signature__of_1025_bytes__reverts(world, wallet):
+def test_rate_by_signature__of_1025_bytes__reverts_before_the_wallet_is_asked(world, wallet):
     wallet.answer(5, b"", sender=world.other)
-    with ape.reverts():
+    with ape.reverts() as refused:
         world.reputation.rate_by_signature(wallet.session_id, 80, b"\7" * 1025, sender=world.other)
+    assert "signature" not in refused.value.message
 
 
 @pytest.mark.rule("RL-8")

@@ -37,6 +37,15 @@ def test_weights__with_cap_below_everyone__are_relaxed(market):
 
 
 @pytest.mark.rule("RLENS-7")
+def test_weights_and_order__of_category_of_1024__are_accepted(world):
+    """The listings behind the second are not there, and what is not there is not routable."""
+    slot = world.slot_of("NodeRegistry", "category_size")
+    world.store(world.registry, entry(slot, CATEGORY_ID), 1_024)
+    assert len(world.lens.weights(CATEGORY_ID, NO_CAP)[1]) == 2
+    assert sorted(world.lens.order(CATEGORY_ID, NO_CAP, SEED, 16)) == [1, 2]
+
+
+@pytest.mark.rule("RLENS-7")
 def test_weights_and_order__of_category_above_1024__revert(world):
     slot = world.slot_of("NodeRegistry", "category_size")
     world.store(world.registry, entry(slot, CATEGORY_ID), 1_025)

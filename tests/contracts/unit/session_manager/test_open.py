@@ -1,5 +1,6 @@
 import ape
 import pytest
+from eth_utils import keccak
 
 from tests.contracts.world import (
     CHALLENGE_PERIOD,
@@ -21,10 +22,10 @@ from tests.contracts.world import (
 @pytest.mark.rule("SM-16")
 def test_open__with_defaults__stores_every_field(world):
     before = world.token.balanceOf(world.client)
-    session_id = world.open()
+    session_id = world.open(world.service(1, category="data:second"))
     session = world.manager.sessions(session_id)
     assert (session.client, session.operator, session.signer) == (world.client, world.operator, world.client)
-    assert (session.service_id, session.node_id, session.price) == (1, 1, PRICE)
+    assert (session.service_id, session.node_id, session.price) == (3, 1, PRICE)
     assert (session.deposit, session.paid, session.calls, session.status) == (DEPOSIT, 0, 0, 1)
     assert (session.expires_at, session.closes_at) == (world.now() + DURATION, 0)
     assert before - world.token.balanceOf(world.client) == DEPOSIT
@@ -35,12 +36,14 @@ def test_open__with_defaults__stores_every_field(world):
 
 @pytest.mark.rule("SM-16")
 def test_open__with_every_argument__logs_every_field(world):
+    category_id = keccak(text="data:second")
+    service_id = world.service(2, world.rival, "data:second")
     choice = world.choice(policy=3, attempt=2, price_cap=150)
-    receipt = world.open_receipt(2, choice=choice, max_price=120, signer=world.key.address)
+    receipt = world.open_receipt(service_id, choice=choice, max_price=120, signer=world.key.address)
     assert event(receipt, "SessionOpened") == {
-        "session_id": world.session_id(choice, 2, 2, signer=world.key.address),
+        "session_id": world.session_id(choice, 3, 2, signer=world.key.address, category_id=category_id),
         "client": world.client.address,
-        "service_id": 2,
+        "service_id": 3,
         "node_id": 2,
         "operator": world.rival.address,
         "signer": world.key.address,
@@ -53,7 +56,7 @@ def test_open__with_every_argument__logs_every_field(world):
         "attempt": 2,
         "snapshot_block": choice.snapshot_block,
         "snapshot_hash": choice.snapshot_hash,
-        "draw_seed": world.draw_seed(choice),
+        "draw_seed": world.draw_seed(choice, category_id=category_id),
         "price_cap": 150,
         "decision": choice.decision,
     }

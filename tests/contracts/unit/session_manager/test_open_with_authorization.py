@@ -153,7 +153,7 @@ def test_open_with_authorization__twice__reverts(world):
     terms = world.terms()
     signature = world.authorization(terms)
     world.open_for(terms, signature=signature)
-    with ape.reverts("sessions: authorisation used"):
+    with ape.reverts("token: authorisation already used"):
         world.open_for(terms, signature=signature)
     assert world.held() == DEPOSIT
 
@@ -167,7 +167,7 @@ def test_open_with_authorization__after_the_client_cancelled_it__reverts(world):
     message = {"authorizer": terms.client, "nonce": world.terms_hash(terms)}
     signed = sign(world.client, world.token, cancel, message, name="Test dollar", version="2")
     world.token.cancelAuthorization(world.client, world.terms_hash(terms), signed, sender=world.other)
-    with ape.reverts("sessions: authorisation used"):
+    with ape.reverts("token: authorisation already used"):
         world.open_for(terms)
 
 
@@ -329,7 +329,7 @@ def test_open_with_authorization__with_a_permissive_fallback__spends_nobodys_cre
 def test_open_with_authorization__when_the_token_says_so_before__reverts_with_a_sentence(world):
     permissive = world.in_token(world.deployer.deploy(world.project.PermissiveToken, 2))
     permissive.settled(300, 3)
-    with ape.reverts("sessions: authorisation used"):
+    with ape.reverts("token: authorisation already used"):
         permissive.open_for(permissive.terms(deposit=500), Authorization(0), b"")
 
 
@@ -337,8 +337,19 @@ def test_open_with_authorization__when_the_token_says_so_before__reverts_with_a_
 def test_open_with_authorization__when_the_token_did_not_use_it__reverts_with_a_sentence(world):
     permissive = world.in_token(world.deployer.deploy(world.project.PermissiveToken, 3))
     permissive.settled(300, 3)
-    with ape.reverts("sessions: authorisation not used"):
+    with ape.reverts("token: authorisation not used"):
         permissive.open_for(permissive.terms(deposit=500), Authorization(0), b"")
+
+
+@pytest.mark.rule("MOD-5")
+def test_open_with_authorization__with_a_signature_above_1024_bytes__reverts_before_the_token_is_asked(world):
+    permissive = world.in_token(world.deployer.deploy(world.project.PermissiveToken, 3))
+    terms = permissive.terms()
+    with ape.reverts("token: authorisation not used"):
+        permissive.open_for(terms, Authorization(0), b"\7" * 1024)
+    with ape.reverts() as refused:
+        permissive.open_for(terms, Authorization(0), b"\7" * 1025)
+    assert "authorisation" not in refused.value.message
 
 
 @pytest.mark.rule("SM-22")

@@ -38,13 +38,22 @@ def test_settle__by_voucher__stores_credits_and_logs(world, session_id):
 
 
 @pytest.mark.rule("SM-41")
-def test_settlement_of__settled_session__is_what_ledgers_read(world, session_id):
+def test_settlement_of__settled_session__is_what_ledgers_read(world):
+    session_id = world.open(world.service(1, category="data:second"))
     assert world.manager.settlement_of(session_id).settled is False
     world.settle(session_id, 300, 3)
     settlement = world.manager.settlement_of(session_id)
     assert (settlement.client, settlement.operator) == (world.client, world.operator)
-    assert (settlement.service_id, settlement.node_id) == (1, 1)
+    assert (settlement.service_id, settlement.node_id) == (3, 1)
     assert (settlement.settled, settlement.paid, settlement.calls) == (True, 300, 3)
+
+
+@pytest.mark.rule("SM-35", "SM-36")
+def test_settle__of_a_second_service__lowers_and_logs_its_node(world, session_id):
+    second = world.open(world.service(1, category="data:second"))
+    assert world.manager.active_sessions(1) == 2
+    assert event(world.settle(second, 300, 3), "SessionSettled")["node_id"] == 1
+    assert [world.manager.active_sessions(node_id) for node_id in (1, 3)] == [1, 0]
 
 
 @pytest.mark.rule("SM-36", "SM-41")
