@@ -11,7 +11,7 @@ export NO_PROXY := localhost,127.0.0.1,$(NO_PROXY)
 unexport PYTHONHOME
 
 # make help lists these.
-.PHONY: help setup demo demo-stop test test-contracts test-product coverage-contracts mutate-contracts nightly lint format lock artifacts clean
+.PHONY: help setup demo demo-stop test test-contracts test-product coverage-contracts mutate-contracts sim nightly lint format lock docs artifacts clean
 .DEFAULT_GOAL := help
 
 help: ## Say what there is to do
@@ -46,6 +46,9 @@ lock: setup ## Resolve the dependencies again, with hashes
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --no-emit-find-links --no-header -c requirements/dev.txt pyproject.toml -o requirements/runtime.txt
 
+docs: .venv/python.stamp ## Write docs/configuration.md after a change of the settings
+	$(BIN)/python -m scripts.document_settings
+
 artifacts: .venv/python.stamp ## Export interfaces, ABIs and bytecode after a change of the contracts
 	$(BIN)/python scripts/export_abi.py
 
@@ -65,6 +68,9 @@ coverage-contracts: setup ## Statements and branches of every contract that the 
 
 mutate-contracts: setup ## Break the contracts on purpose, and see whether the tests notice; resumes where it stopped
 	$(BIN)/python -m tests.mutation
+
+sim: setup ## Every fault of nodes, chains, processes and databases against the real index; SIM="--seeds 1 --kills 50" for less
+	$(BIN)/python -m tests.sim $(SIM)
 
 nightly: setup ## The stateful test of the contracts with its largest budget and a new seed
 	COUNTERFOIL_PROFILE=nightly $(BIN)/python -m pytest -q -rP tests/contracts/stateful/test_suite.py

@@ -6,34 +6,30 @@ digits. Versions come first, ordered by table and key, then facts and rejections
 """
 
 import json
+from collections.abc import Iterable
 
+import orjson
 from eth_hash.auto import keccak
 
 from indexer.project import Changes
-from indexer.rows import Row, Value, values_of
+from indexer.rows import Value, values_of
 
 NO_DIGEST = "0x" + "00" * 32
 """What stands before the first block."""
 
 
-def _canonical(value: Value) -> str | bool:
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
-def _line(table: str, *values: Value) -> bytes:
-    return json.dumps([table, *map(_canonical, values)], separators=(",", ":")).encode() + b"\n"
-
-
-def _row_line(row: Row, *place: int) -> bytes:
-    return _line(row.TABLE, *place, *values_of(row))
+def _line(table: str, values: Iterable[Value]) -> bytes:
+    canonical = [str(value) if type(value) is int else value for value in values]
+    line = orjson.dumps([table, *canonical], option=orjson.OPT_APPEND_NEWLINE)
+    return line if line.isascii() else json.dumps([table, *canonical], separators=(",", ":")).encode() + b"\n"
 
 
 def lines(changes: Changes) -> bytes:
     """Give the canonical lines of a block's changes."""
-    versions = b"".join(_row_line(row) for row in changes.versions)
-    facts = b"".join(_row_line(item.fact, item.log_index) for item in changes.facts)
-    rejected = b"".join(_line("quarantine", item.log_index, item.reason) for item in changes.rejections)
-    return versions + facts + rejected
+    versions = [_line(row.TABLE, values_of(row)) for row in changes.versions]
+    facts = [_line(fact.TABLE, (log_index, *values_of(fact))) for log_index, fact in changes.facts]
+    rejected = [_line("quarantine", rejection) for rejection in changes.rejections]
+    return b"".join(versions + facts + rejected)
 
 
 def next_digest(previous: str, number: int, block_hash: str, changes: Changes) -> str:

@@ -1,15 +1,20 @@
 """The two trees of errors (design section 4).
 
 IndexerError
-├── RetryableError            the source may recover; the loop backs off and asks again
+├── RetryableError            the source may recover; the loop backs off and asks again, or asks another source
 │   ├── UnavailableError      no answer, or an HTTP status that is not a success
 │   ├── RateLimitedError      the source asks for fewer requests
 │   ├── RangeTooLargeError    the source asks for a smaller block range
-│   ├── BadAnswerError        an answer that is malformed or contradicts itself
+│   ├── BadAnswerError        an answer that is malformed or that nobody can sort
+│   │   ├── UnsupportedError  the source does not know the method
+│   │   └── LieError          an answer that contradicts itself, its header or another one
+│   │       └── HoleError     an answer whose logs are not those that the receipts prove
 │   ├── BehindError           the source has not seen a block yet, or its head went down
-│   └── ForkError             answers of one round belong to different forks
+│   ├── NoHistoryError        the source says that it keeps no such old block
+│   ├── ForkError             answers of one round belong to different forks
+│   └── StoreUnavailableError the database is locked, restarting, or out of reach
 └── UserError                 the user's to fix; the message names the remedy
-    ├── SettingsError, DeploymentError, WrongChainError, ReorgTooDeepError
+    ├── SettingsError, DeploymentError, WrongChainError, ReorgTooDeepError, HistoryPrunedError
     ├── LockedError, StoreError
     └── UnknownBlockError, QuestionError
 """
@@ -21,6 +26,9 @@ class IndexerError(Exception):
 
 class RetryableError(IndexerError):
     """The source may recover: back off, check the identity again, and retry."""
+
+    wait: float = 0
+    """Seconds that the source itself asked to wait, 0 where it asked for nothing."""
 
 
 class UnavailableError(RetryableError):
@@ -34,17 +42,40 @@ class RateLimitedError(RetryableError):
 class RangeTooLargeError(RetryableError):
     """The source asked for a smaller block range."""
 
+    blocks: int | None = None
+    """How many blocks the source says that it would take, where it says so."""
+
 
 class BadAnswerError(RetryableError):
-    """The source's answer is malformed or contradicts itself."""
+    """The source's answer is malformed, or an error that nobody can sort."""
+
+
+class UnsupportedError(BadAnswerError):
+    """The source does not know the method."""
+
+
+class LieError(BadAnswerError):
+    """The source's answer contradicts itself, its own header or another answer: whatever else it says is in doubt."""
+
+
+class HoleError(LieError):
+    """The source's logs are not those that the receipts prove: nothing of the answer is used."""
 
 
 class BehindError(RetryableError):
     """The source does not hold a block that it should hold; null means not yet."""
 
 
+class NoHistoryError(RetryableError):
+    """The source says that it keeps no such old block; the loop asks again before it believes that."""
+
+
 class ForkError(RetryableError):
     """Answers of one round belong to different forks: the chain moved in between."""
+
+
+class StoreUnavailableError(RetryableError):
+    """The database is locked, restarting, or out of reach."""
 
 
 class UserError(IndexerError):
@@ -67,8 +98,16 @@ class ReorgTooDeepError(UserError):
     """The chain was replaced below a block that it had called final."""
 
 
+class HistoryPrunedError(UserError):
+    """No source keeps the old blocks that the index needs."""
+
+
 class LockedError(UserError):
-    """Another process writes to this index."""
+    """Another process writes to this index; `holder` says which and since when, "" where that cannot be told."""
+
+    def __init__(self, message: str, holder: str = "") -> None:
+        super().__init__(message)
+        self.holder = holder
 
 
 class StoreError(UserError):

@@ -9,6 +9,8 @@ from typing import Annotated, get_type_hints
 
 from eth_hash.auto import keccak
 
+from indexer.value import value
+
 
 @dataclass(frozen=True, slots=True)
 class Abi:
@@ -48,7 +50,7 @@ class Event:
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class RegistryDeployed(Event):
     """NodeRegistry's constructor arguments."""
 
@@ -59,7 +61,7 @@ class RegistryDeployed(Event):
     court: Address
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class NodeRegistered(Event):
     """An operator registered a node."""
 
@@ -68,7 +70,7 @@ class NodeRegistered(Event):
     endpoint: Text
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class EndpointChanged(Event):
     """A node answers elsewhere."""
 
@@ -76,7 +78,7 @@ class EndpointChanged(Event):
     endpoint: Text
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CapabilityChanged(Event):
     """A capability was switched on or off."""
 
@@ -85,7 +87,7 @@ class CapabilityChanged(Event):
     enabled: Flag
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class NodeTransferred(Event):
     """A node has a new operator."""
 
@@ -93,7 +95,7 @@ class NodeTransferred(Event):
     operator: IndexedAddress
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class StakeChanged(Event):
     """A node's stake after a change of it."""
 
@@ -103,7 +105,7 @@ class StakeChanged(Event):
     release_at: Counted
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class StakeSlashed(Event):
     """The court took stake."""
 
@@ -113,7 +115,7 @@ class StakeSlashed(Event):
     recipient: Address
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ServiceListed(Event):
     """A node offers a service in a category."""
 
@@ -125,7 +127,7 @@ class ServiceListed(Event):
     metadata_uri: Text
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class PriceChanged(Event):
     """A service has a new price per call."""
 
@@ -133,7 +135,7 @@ class PriceChanged(Event):
     price: Uint
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ServiceStatusChanged(Event):
     """A service was switched on or off."""
 
@@ -141,7 +143,7 @@ class ServiceStatusChanged(Event):
     active: Flag
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class MetadataChanged(Event):
     """A service describes itself elsewhere."""
 
@@ -149,7 +151,7 @@ class MetadataChanged(Event):
     metadata_uri: Text
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ManagerDeployed(Event):
     """SessionManager's constructor arguments."""
 
@@ -160,7 +162,7 @@ class ManagerDeployed(Event):
     max_snapshot_age: Uint
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SessionOpened(Event):
     """A client opened a session; `signer` is the effective one."""
 
@@ -184,7 +186,7 @@ class SessionOpened(Event):
     decision: Bytes32
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SessionToppedUp(Event):
     """The new total deposit of a session."""
 
@@ -192,7 +194,7 @@ class SessionToppedUp(Event):
     deposit: Uint
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CloseRequested(Event):
     """A client asked to close; from `closes_at` on anyone may finish."""
 
@@ -200,7 +202,7 @@ class CloseRequested(Event):
     closes_at: Counted
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SessionSettled(Event):
     """A session ended."""
 
@@ -212,7 +214,7 @@ class SessionSettled(Event):
     calls: Uint
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Credited(Event):
     """An account is owed more."""
 
@@ -220,7 +222,7 @@ class Credited(Event):
     amount: Uint
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CreditSpent(Event):
     """An account's credit went into a session."""
 
@@ -229,7 +231,7 @@ class CreditSpent(Event):
     amount: Uint
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CreditWithdrawn(Event):
     """An account's credit was paid out."""
 
@@ -238,14 +240,14 @@ class CreditWithdrawn(Event):
     amount: Uint
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ReputationDeployed(Event):
     """ReputationLedger's constructor argument."""
 
     session_manager: Address
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class SessionRated(Event):
     """A client rated a settled session."""
 
@@ -258,14 +260,14 @@ class SessionRated(Event):
     counted: Flag
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ExperienceDeployed(Event):
     """ExperienceLedger's constructor argument."""
 
     session_manager: Address
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ExperienceAttested(Event):
     """A signed experience record was accepted."""
 
@@ -285,7 +287,7 @@ class ExperienceAttested(Event):
     note: Text
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CourtDeployed(Event):
     """DisputeCourt's constructor arguments, but the first arbiter."""
 
@@ -296,14 +298,14 @@ class CourtDeployed(Event):
     resolve_window: Uint
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ArbiterChanged(Event):
     """Who decides disputes from now on."""
 
     arbiter: IndexedAddress
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DisputeOpened(Event):
     """A client disputes a settled session; the node's stake is held."""
 
@@ -316,7 +318,7 @@ class DisputeOpened(Event):
     evidence: Text
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class DisputeResolved(Event):
     """A dispute ended: `status` 2 upheld, 3 refused, 4 dropped; `award` is what was slashed."""
 
@@ -327,7 +329,7 @@ class DisputeResolved(Event):
     award: Uint
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CourtCredited(Event):
     """The court owes an account a bond or an award, in the stake token."""
 
@@ -335,7 +337,7 @@ class CourtCredited(Event):
     amount: Uint
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CourtWithdrawn(Event):
     """The court paid what it owed an account."""
 

@@ -69,5 +69,5 @@ def _decode(logs: Iterable[Log], decoder: LogDecoder) -> _Decoded:
         try:
             events.append(PlacedEvent(log.log_index, decoder.decode(log.address, log.topics, log.data)))
         except DecodeError as error:
-            rejections.append(Rejection(log.log_index, f"undecodable: {error}"))
+            rejections.append(Rejection(log.log_index, str(error)))
     return _Decoded(tuple(events), tuple(rejections))

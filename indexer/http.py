@@ -45,10 +45,11 @@ class EncodedError(HttpError):
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """An answer's status and its whole body."""
+    """An answer's status, its whole body, and its header Retry-After as it came ("" where there is none)."""
 
     status: int
     body: bytes
+    retry_after: str = ""
 
 
 class BoundedHttp:
@@ -111,7 +112,8 @@ class BoundedHttp:
             method, url, headers=list(sent.items()), content=content, extensions=extensions
         ) as response:
             _refuse_encoded(response.headers)
-            return HttpAnswer(response.status, self._read(response.iter_stream()))
+            body = self._read(response.iter_stream())
+            return HttpAnswer(response.status, body, _header(response.headers, b"retry-after"))
 
     def _read(self, chunks: Iterable[bytes]) -> bytes:
         body = bytearray()
@@ -137,6 +139,10 @@ def _own_headers(url: str) -> dict[str, str]:
         pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         headers["Authorization"] = "Basic " + base64.b64encode(pair.encode()).decode()
     return headers
+
+
+def _header(headers: Iterable[tuple[bytes, bytes]], wanted: bytes) -> str:
+    return next((value.decode("latin-1") for name, value in headers if name.lower() == wanted), "")
 
 
 def _refuse_encoded(headers: Iterable[tuple[bytes, bytes]]) -> None:

@@ -4,13 +4,14 @@ An event that does not fit the rows before it (a price for a service nobody list
 changes nothing; the rest of the block goes on.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from indexer import events as ev
 from indexer import rows
-from indexer.rows import Fact, Key, Versioned, key_of
+from indexer.rows import Fact, Key, Versioned, getter_of, key_of
 
 V = TypeVar("V", bound=Versioned)
 
@@ -27,24 +28,21 @@ class State(Protocol):
         """Give how many sessions were ever opened."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedEvent:
+class PlacedEvent(NamedTuple):
     """An event and its log's index within the block."""
 
     log_index: int
     event: ev.Event
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedFact:
+class PlacedFact(NamedTuple):
     """A fact and the index of the log that states it."""
 
     log_index: int
     fact: Fact
 
 
-@dataclass(frozen=True, slots=True)
-class Rejection:
+class Rejection(NamedTuple):
     """A log that changed nothing, and why."""
 
     log_index: int
@@ -109,7 +107,7 @@ class _Draft:
             for (row_type, key), row in self._changed.items()
             if row != self._state.get(row_type, key)
         ]
-        return tuple(row for _, _, row in sorted(changed, key=lambda item: item[:2]))
+        return tuple(row for _, _, row in sorted(changed))  # no two have the same table and key
 
 
 def fold_block(block: int, placed: Iterable[PlacedEvent], state: State) -> Changes:
@@ -334,7 +332,7 @@ _HANDLERS: Mapping[type[ev.Event], Callable[[_Draft, Any], None]] = {
 
 # --- what a block will read, so that a store can read it at once
 
-_TOUCHED: Mapping[type[ev.Event], tuple[tuple[type[Versioned], tuple[str, ...]], ...]] = {
+_READS: Mapping[type[ev.Event], tuple[tuple[type[Versioned], tuple[str, ...]], ...]] = {
     ev.NodeRegistered: tuple((t, ("node_id",)) for t in (rows.Node, rows.NodeLoad, rows.NodeReputation)),
     ev.EndpointChanged: ((rows.Node, ("node_id",)),),
     ev.NodeTransferred: ((rows.Node, ("node_id",)),),
@@ -360,10 +358,13 @@ _TOUCHED: Mapping[type[ev.Event], tuple[tuple[type[Versioned], tuple[str, ...]],
 }
 
 
+_TOUCHED = {event: [(row_type, getter_of(names)) for row_type, names in reads] for event, reads in _READS.items()}
+
+
 def touched(events: Iterable[ev.Event]) -> dict[type[Versioned], set[Key]]:
     """Name every row that folding these events reads."""
-    keys: dict[type[Versioned], set[Key]] = {}
+    keys: dict[type[Versioned], set[Key]] = defaultdict(set)
     for event in events:
-        for row_type, names in _TOUCHED.get(type(event), ()):
-            keys.setdefault(row_type, set()).add(tuple(getattr(event, name) for name in names))
+        for row_type, key in _TOUCHED.get(type(event), ()):
+            keys[row_type].add(key(event))
     return keys

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from typing import Protocol, TypeVar
 
 from eth_hash.auto import keccak
-from sqlalchemy import ColumnElement, RowMapping, Table, and_, or_, select
+from sqlalchemy import ColumnElement, FromClause, select, tuple_
 
 from indexer.errors import QuestionError
-from indexer.rows import CourtCredit, Credit, Dispute, Experience, Fact, Rating, Session, Slash, columns_of
+from indexer.rows import CourtCredit, Credit, Dispute, Experience, Fact, Node, Rating, Session, Slash, columns_of
 from indexer.store.database import Store, open_store
-from indexer.store.moment import MAX_PAGE, At, Moment, bounded_id, hex_text, moment_at, page_limit
+from indexer.store.moment import MAX_PAGE, At, bounded_id, hex_text, moment_at, page_limit
 from indexer.store.tables import QUARANTINE, table_of
 from indexer.views import (
     Answer,
@@ -56,17 +56,9 @@ P = TypeVar("P", bound=Placed)
 def candidates(store: Store, category: str, at: At = None) -> Answer[tuple[CandidateRow, ...]]:
     """Give the routable listings of a category in ascending order of service_id."""
     with moment_at(store, at) as moment:
-        query = moment.services().where(_of_category(moment, category), moment.routable())
-        views = [moment.service_view(row) for row in moment.rows(query.order_by(moment.service.c.service_id))]
-        return moment.answer(
-            tuple(
-                CandidateRow(
-                    view.service_id, view.node_id, view.price, view.stake, view.rating_sum, view.rating_count,
-                    view.active_sessions, view.max_concurrent,
-                )
-                for view in views
-            )
-        )  # fmt: skip
+        rows = moment.candidates()
+        query = rows.query.where(rows.key.c.category_id == category_id(category)).order_by(rows.key.c.service_id)
+        return moment.answer(moment.candidate_rows(query))
 
 
 def services(
@@ -81,20 +73,20 @@ def services(
 ) -> Answer[Page[ServiceView]]:
     """List services by service_id: all, or those of a category, of a node, or only the routable ones."""
     with moment_at(store, at) as moment:
-        query = moment.services()
+        rows = moment.services(routable=routable)
         if category is not None:
-            query = query.where(_of_category(moment, category))
+            rows = rows.where(rows.key.c.category_id == category_id(category))
         if node_id is not None:
-            query = query.where(moment.service.c.node_id == bounded_id(node_id))
-        if routable:
-            query = query.where(moment.routable())
-        return moment.page(query, moment.service.c.service_id, after, limit, moment.service_view)
+            rows = rows.where(rows.key.c.node_id == bounded_id(node_id))
+        found, following = moment.page(rows, "service_id", after, limit)
+        return moment.answer(Page(tuple(map(moment.service_view, found)), following))
 
 
 def service(store: Store, service_id: int, at: At = None) -> Answer[ServiceView | None]:
     """Give one service, None where there is none."""
     with moment_at(store, at) as moment:
-        found = moment.rows(moment.services().where(moment.service.c.service_id == bounded_id(service_id)))
+        rows = moment.services()
+        found = moment.all(rows.query.where(rows.key.c.service_id == bounded_id(service_id)))
         return moment.answer(moment.service_view(found[0]) if found else None)
 
 
@@ -103,17 +95,21 @@ def nodes(
 ) -> Answer[Page[NodeView]]:
     """List nodes by node_id: all, or those of an operator's address."""
     with moment_at(store, at) as moment:
-        query = moment.nodes()
+        rows = moment.nodes()
         if operator is not None:
-            query = query.where(moment.node.c.operator == hex_text(operator, 40))
-        return moment.page(query, moment.node.c.node_id, after, limit, moment.node_view)
+            address = hex_text(operator, 40)
+            ever = select(table_of(Node).c.node_id).where(table_of(Node).c.operator == address)
+            rows = rows.where(rows.key.c.node_id.in_(ever), rows.held["operator"] == address)
+        found, following = moment.page(rows, "node_id", after, limit)
+        return moment.answer(Page(moment.node_views(found), following))
 
 
 def node(store: Store, node_id: int, at: At = None) -> Answer[NodeView | None]:
     """Give one node, None where there is none."""
     with moment_at(store, at) as moment:
-        found = moment.rows(moment.nodes().where(moment.node.c.node_id == bounded_id(node_id)))
-        return moment.answer(moment.node_view(found[0]) if found else None)
+        rows = moment.nodes()
+        found = moment.node_views(moment.all(rows.query.where(rows.key.c.node_id == bounded_id(node_id))))
+        return moment.answer(found[0] if found else None)
 
 
 # --- sessions
@@ -132,10 +128,13 @@ def sessions(
 ) -> Answer[Page[Session]]:
     """List sessions by number: all, or those of a client, a node, a service, or in a status (rows.OPEN on)."""
     with moment_at(store, at) as moment:
-        table = table_of(Session)
-        wanted = {"client": client, "node_id": node_id, "service_id": service_id, "status": status}
-        query = moment.sessions().where(*_equal(table, wanted))
-        return moment.page(query, table.c.number, after, limit, _session)
+        rows = moment.sessions()
+        rows = rows.where(*_equal(rows.key, {"client": client, "node_id": node_id, "service_id": service_id}))
+        if status is not None:
+            then = rows.key.c.status if moment.is_head else rows.held["status"]  # only the head's has an index
+            rows = rows.where(then == bounded_id(status))
+        found, following = moment.page(rows, "number", after, limit)
+        return moment.answer(Page(tuple(Session(**row) for row in found), following))
 
 
 def session(store: Store, which: int | str, at: At = None) -> Answer[Session | None]:
@@ -145,27 +144,28 @@ def session(store: Store, which: int | str, at: At = None) -> Answer[Session | N
     """
     number = which if isinstance(which, int) else _decimal(which)
     with moment_at(store, at) as moment:
-        table = table_of(Session)
+        rows = moment.sessions()
         if number is not None:
-            query = moment.sessions().where(table.c.number == bounded_id(number))
+            rows = rows.where(rows.key.c.number == bounded_id(number))
         else:
             first, last = _prefix_range(str(which))
-            query = moment.sessions().where(table.c.session_id.between(first, last)).limit(2)
-        found = moment.rows(query)
+            rows = rows.where(rows.key.c.session_id >= first, rows.key.c.session_id <= last)
+        found = moment.all(rows.query.limit(2))
         if len(found) > 1:
             raise QuestionError(f"Several sessions start with {which}: type more digits of the id.")
-        return moment.answer(_session(found[0]) if found else None)
+        return moment.answer(Session(**found[0]) if found else None)
 
 
 def sessions_between(store: Store, first: int, last: int, at: At = None) -> Answer[tuple[Session, ...]]:
     """Give the sessions opened in blocks `first` to `last`, by number; QuestionError past MAX_SESSIONS."""
     with moment_at(store, at) as moment:
-        table = table_of(Session)
-        query = moment.sessions().where(table.c.opened_block.between(bounded_id(first), bounded_id(last)))
-        found = moment.rows(query.order_by(table.c.number).limit(MAX_SESSIONS + 1))
+        rows = moment.sessions()
+        opened = rows.key.c.opened_block
+        query = rows.query.where(opened.between(bounded_id(first), bounded_id(last)))
+        found = moment.all(query.order_by(opened, rows.key.c.number).limit(MAX_SESSIONS + 1))
         if len(found) > MAX_SESSIONS:
             raise QuestionError(f"Over {MAX_SESSIONS} sessions were opened in these blocks: ask for fewer blocks.")
-        return moment.answer(tuple(map(_session, found)))
+        return moment.answer(tuple(Session(**row) for row in found))
 
 
 def credit_of(store: Store, account: str, at: At = None) -> Answer[int]:
@@ -180,9 +180,8 @@ def court_credit_of(store: Store, account: str, at: At = None) -> Answer[int]:
 
 def _owed(store: Store, kind: type[Credit] | type[CourtCredit], account: str, at: At) -> Answer[int]:
     with moment_at(store, at) as moment:
-        credit = table_of(kind)
-        query = select(credit.c.amount).where(credit.c.account == hex_text(account, 40), moment.valid(credit))
-        return moment.answer(moment.connection.execute(query).scalar() or 0)
+        found = moment.find(kind, (hex_text(account, 40),))
+        return moment.answer(found["amount"] if found else 0)
 
 
 # --- facts
@@ -227,18 +226,10 @@ def disputes(
 ) -> Answer[Page[Dispute]]:  # fmt: skip
     """List disputes by id: of a node, of a session, or all."""
     with moment_at(store, at) as moment:
-        table = table_of(Dispute)
-        wanted = _equal(table, {"node_id": node_id, "session_id": session_id})
-        found = [
-            Dispute(**{name: row[name] for name in columns_of(Dispute)})
-            for row in moment.rows(
-                select(table)
-                .where(*wanted, moment.valid(table), table.c.dispute_id > bounded_id(after))
-                .order_by(table.c.dispute_id)
-                .limit(page_limit(limit) + 1)
-            )
-        ]
-        return moment.answer(Page(tuple(found[:limit]), found[limit - 1].dispute_id if len(found) > limit else None))
+        rows = moment.rows(Dispute, Dispute)
+        rows = rows.where(*_equal(rows.key, {"node_id": node_id, "session_id": session_id}))
+        found, following = moment.page(rows, "dispute_id", after, limit)
+        return moment.answer(Page(tuple(Dispute(**row) for row in found), following))
 
 
 def parameters(store: Store, at: At = None) -> Answer[dict[str, dict[str, str]]]:
@@ -264,7 +255,7 @@ def quarantined(store: Store, *, after: int = 0, limit: int = 100) -> Answer[Pag
     with moment_at(store, None) as moment:
         query = select(QUARANTINE).where(_beyond(QUARANTINE.c.block_number, QUARANTINE.c.log_index, after))
         query = query.order_by(QUARANTINE.c.block_number, QUARANTINE.c.log_index).limit(page_limit(limit) + 1)
-        found = [QuarantinedLog(row["block_number"], row["log_index"], row["reason"]) for row in moment.rows(query)]
+        found = [QuarantinedLog(row["block_number"], row["log_index"], row["reason"]) for row in moment.all(query)]
         return moment.answer(_page_of_places(found, limit))
 
 
@@ -285,7 +276,7 @@ def _facts(
         query = query.order_by(table.c.valid_from, table.c.log_index).limit(page_limit(limit) + 1)
         found = [
             Recorded(row["valid_from"], row["log_index"], fact_type(**{name: row[name] for name in names}))
-            for row in moment.rows(query)
+            for row in moment.all(query)
         ]
         return moment.answer(_page_of_places(found, limit))
 
@@ -293,7 +284,7 @@ def _facts(
 _HEX_DIGITS = {"client": 40, "session_id": 64}
 
 
-def _equal(table: Table, wanted: Mapping[str, int | str | None]) -> list[ColumnElement[bool]]:
+def _equal(table: FromClause, wanted: Mapping[str, int | str | None]) -> list[ColumnElement[bool]]:
     given = {name: value for name, value in wanted.items() if value is not None}
     return [
         table.c[name] == (hex_text(value, _HEX_DIGITS[name]) if isinstance(value, str) else bounded_id(value))
@@ -312,9 +303,7 @@ def _place(item: Placed) -> int:
 
 def _beyond(block: ColumnElement[int], log_index: ColumnElement[int], after: int) -> ColumnElement[bool]:
     at_block, at_log = bounded_id(after) >> _PLACE_BITS, after & ((1 << _PLACE_BITS) - 1)
-    if after == 0:
-        return block >= 0
-    return or_(block > at_block, and_(block == at_block, log_index > at_log))
+    return tuple_(block, log_index) > tuple_(at_block, at_log) if after else block >= 0
 
 
 def named_block(text: str) -> At:
@@ -335,14 +324,6 @@ def _decimal(text: str) -> int | None:
 def category_id(category: str) -> str:
     """Give keccak256 of a category's text, as NodeRegistry computes it."""
     return "0x" + keccak(category.encode("utf-8", "surrogatepass")).hex()
-
-
-def _of_category(moment: Moment, category: str) -> ColumnElement[bool]:
-    return moment.service.c.category_id == category_id(category)
-
-
-def _session(row: RowMapping) -> Session:
-    return Session(**row)
 
 
 def _prefix_range(prefix: str) -> tuple[str, str]:

@@ -5,9 +5,11 @@ written once and never changes. Field names are the column names. Amounts are ba
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from operator import attrgetter
-from typing import ClassVar
+from typing import Any, ClassVar
+
+from indexer.value import value
 
 Value = int | str | bool
 Key = tuple[int | str, ...]
@@ -42,7 +44,7 @@ class Fact(Row):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Node(Versioned):
     """An operator's node and where it answers."""
 
@@ -53,7 +55,7 @@ class Node(Versioned):
     endpoint: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class NodeStake(Versioned):
     """Stake that counts, stake on its way out, and the time (seconds) from which that may leave."""
 
@@ -65,7 +67,7 @@ class NodeStake(Versioned):
     release_at: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Capability(Versioned):
     """A capability string of a node, switched on or off."""
 
@@ -76,7 +78,7 @@ class Capability(Versioned):
     enabled: bool
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Service(Versioned):
     """A listing of a node in a category, at a price per call."""
 
@@ -91,7 +93,7 @@ class Service(Versioned):
     active: bool
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class NodeLoad(Versioned):
     """How many sessions of a node are not settled yet."""
 
@@ -101,7 +103,7 @@ class NodeLoad(Versioned):
     active_sessions: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class NodeReputation(Versioned):
     """Counted ratings of a node (scores 0 to 100), plain and weighted by what each session paid."""
 
@@ -115,7 +117,7 @@ class NodeReputation(Versioned):
     weighted_sum: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Session(Versioned):
     """A session. `number` counts from 1 in order of opening; times are seconds; `status` is OPEN to SETTLED."""
 
@@ -148,7 +150,7 @@ class Session(Versioned):
     calls: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Credit(Versioned):
     """What SessionManager owes an account."""
 
@@ -158,7 +160,7 @@ class Credit(Versioned):
     amount: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Dispute(Versioned):
     """A dispute of a session: `status` 1 open, 2 upheld, 3 refused, 4 dropped; amounts in the stake token."""
 
@@ -175,7 +177,7 @@ class Dispute(Versioned):
     award: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class CourtCredit(Versioned):
     """What DisputeCourt owes an account, in the stake token."""
 
@@ -185,7 +187,7 @@ class CourtCredit(Versioned):
     amount: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Parameter(Fact):
     """A constructor argument: a decimal number or an address, as text."""
 
@@ -195,7 +197,7 @@ class Parameter(Fact):
     value: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Rating(Fact):
     """A client's score (0 to 100) of a settled session; `counted` says whether it entered the node's sums."""
 
@@ -209,7 +211,7 @@ class Rating(Fact):
     counted: bool
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Experience(Fact):
     """A signed experience record; latency in milliseconds, judge_score 255 where nobody judged."""
 
@@ -229,7 +231,7 @@ class Experience(Fact):
     note: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Slash(Fact):
     """What a slash took from a node's stake and from its unbonding stake."""
 
@@ -240,7 +242,7 @@ class Slash(Fact):
     recipient: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Arbiter(Fact):
     """Who decides disputes from here on; the newest one does."""
 
@@ -259,15 +261,16 @@ def columns_of(row_type: type[Row]) -> tuple[str, ...]:
     return tuple(field.name for field in fields(row_type))  # type: ignore[arg-type]
 
 
-def _getter(names: tuple[str, ...]) -> Callable[[Row], tuple[Value, ...]]:
+def getter_of(names: tuple[str, ...]) -> Callable[[object], tuple[Any, ...]]:
+    """Make a function that gives these attributes of an object as a tuple, however few they are."""
     if len(names) == 1:
         single = attrgetter(names[0])
-        return lambda row: (single(row),)
+        return lambda item: (single(item),)
     return attrgetter(*names)
 
 
-_VALUES = {row_type: _getter(columns_of(row_type)) for row_type in (*VERSIONED, *FACTS)}
-_KEYS = {row_type: _getter(row_type.KEY) for row_type in VERSIONED}
+_VALUES = {row_type: getter_of(columns_of(row_type)) for row_type in (*VERSIONED, *FACTS)}
+_KEYS = {row_type: getter_of(row_type.KEY) for row_type in VERSIONED}
 
 
 def values_of(row: Row) -> tuple[Value, ...]:

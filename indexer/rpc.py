@@ -1,38 +1,52 @@
 """Asking a node: a thin JSON-RPC client that bounds every answer and sorts every error. Messages hold no secrets."""
 
-import json
-import re
+import itertools
+import time
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import Protocol
+
+import orjson
 
 from indexer.errors import (
     BadAnswerError,
+    NoHistoryError,
     RangeTooLargeError,
     RateLimitedError,
     RetryableError,
     UnavailableError,
+    UnsupportedError,
 )
 from indexer.http import BoundedHttp, HttpAnswer, HttpError, TooLargeError, without_secrets
+from indexer.refusals import classify, usable_blocks
 
 Call = tuple[str, Sequence[object]]
 """A method and its parameters."""
 
 CALLS_A_BATCH = 100
+MAX_WAIT = 300
+"""Longest pause, in seconds, that a node may ask for with Retry-After."""
 _MAX_MESSAGE = 200
 _HEADERS = {"Content-Type": "application/json"}
-_RATE = re.compile(
-    r"\brate\b|too many requests|throttl|capacity|quota|requests? per|compute units|slow down|429",
-    re.IGNORECASE,
-)
-_RANGE = re.compile(
-    r"\brange\b|too many (results|blocks|logs)|too (large|big|wide)|more than \d+ (results|logs|blocks)|"
-    r"response size|size exceeded|max results|limited to|up to (a )?\d+ blocks|block limit|query timeout",
-    re.IGNORECASE,
-)
+_KINDS: dict[str, type[RetryableError]] = {
+    "rate": RateLimitedError,
+    "range": RangeTooLargeError,
+    "history": NoHistoryError,
+    "unsupported": UnsupportedError,
+    "other": BadAnswerError,
+}
+
+_BY_STATUS: dict[int, type[RetryableError]] = {429: RateLimitedError, 413: RangeTooLargeError}
 
 
 class Rpc(Protocol):
     """What the indexer needs of a node. Every failure is a RetryableError."""
+
+    where: str
+    """The node's name, without secrets."""
+    received: int
+    """Bytes of its answers so far."""
 
     def call(self, method: str, params: Sequence[object]) -> object:
         """Give the result of one call."""
@@ -41,11 +55,8 @@ class Rpc(Protocol):
         """Give the results of several calls, in their order."""
 
 
-def classify(code: object, message: str) -> Literal["rate", "range", "other"]:
-    """Sort a node's error: by its words, since -32005 means range, result count or rate, depending on who sends it."""
-    if code == 429 or _RATE.search(message):
-        return "rate"
-    return "range" if _RANGE.search(message) else "other"
+class _BatchRefusedError(BadAnswerError):
+    """The node takes no batch of this size."""
 
 
 class HttpRpc:
@@ -53,8 +64,10 @@ class HttpRpc:
 
     def __init__(self, url: str, *, seconds: float = 30, max_bytes: int = 64 * 2**20) -> None:
         self._url = url
-        self._next_id = 1
+        self._ids = itertools.count(1)
+        self._calls_a_batch = CALLS_A_BATCH
         self.where = without_secrets(url)
+        self.received = 0
         self._http = BoundedHttp(seconds=seconds, max_bytes=max_bytes)
 
     def call(self, method: str, params: Sequence[object]) -> object:
@@ -63,10 +76,20 @@ class HttpRpc:
         return self._result(self._post(request), identifier)
 
     def batch(self, calls: Sequence[Call]) -> list[object]:
-        """Give the results of several calls, in their order; CALLS_A_BATCH go in one request."""
+        """Give the results of several calls, in their order; at most CALLS_A_BATCH go in one request.
+
+        A node that refuses the size of a batch gets smaller ones from then on, down to single calls.
+        """
         results: list[object] = []
-        for at in range(0, len(calls), CALLS_A_BATCH):
-            results += self._one_batch(calls[at : at + CALLS_A_BATCH])
+        while len(results) < len(calls):
+            size = self._calls_a_batch
+            some = calls[len(results) : len(results) + size]
+            try:
+                results += [self.call(*some[0])] if size == 1 else self._one_batch(some)
+            except _BatchRefusedError:
+                if size == 1:
+                    raise
+                self._calls_a_batch = max(1, size // 3)
         return results
 
     def close(self) -> None:
@@ -80,8 +103,7 @@ class HttpRpc:
         self.close()
 
     def _request(self, method: str, params: Sequence[object]) -> tuple[int, dict[str, object]]:
-        identifier = self._next_id
-        self._next_id += 1
+        identifier = next(self._ids)
         return identifier, {"jsonrpc": "2.0", "id": identifier, "method": method, "params": list(params)}
 
     def _one_batch(self, calls: Sequence[Call]) -> list[object]:
@@ -95,11 +117,12 @@ class HttpRpc:
         return [self._result(by_id.get(identifier), identifier) for identifier, _ in requests]
 
     def _post(self, body: object) -> object:
-        answer = self._send(json.dumps(body).encode())
-        self._check_status(answer.status, answer.body)
+        answer = self._send(orjson.dumps(body))
+        self.received += len(answer.body)
+        self._check_status(answer)
         try:
-            return json.loads(answer.body)
-        except (ValueError, RecursionError):
+            return orjson.loads(answer.body)
+        except ValueError:
             raise BadAnswerError(f"{self.where} did not answer with JSON; is it an RPC address?") from None
 
     def _send(self, content: bytes) -> HttpAnswer:
@@ -107,16 +130,20 @@ class HttpRpc:
             return self._http.request("POST", self._url, content=content, headers=_HEADERS)
         except TooLargeError:
             raise RangeTooLargeError(
-                f"{self.where} answered with over {self._http.max_bytes} bytes; asking for less."
+                f"{self.where} answered with over {self._http.max_bytes} bytes; asking for less. If a single block is "
+                "larger, raise COUNTERFOIL_MAX_RESPONSE_BYTES."
             ) from None
         except HttpError as error:
             raise UnavailableError(f"{self.where} does not answer ({error}); is the node running?") from None
 
-    def _check_status(self, status: int, raw: bytes) -> None:
-        if status == 429:
-            raise RateLimitedError(f"{self.where} asks for fewer requests; waiting.")
-        if status >= 300 and b'"error"' not in raw[:4096]:
-            raise UnavailableError(f"{self.where} answered with HTTP status {status}; check the RPC address.")
+    def _check_status(self, answer: HttpAnswer) -> None:
+        if answer.status < 300 or (answer.status != 429 and b'"error"' in answer.body[:4096]):
+            return
+        error = _BY_STATUS.get(answer.status, UnavailableError)(
+            f"{self.where} answered with HTTP status {answer.status}; check the RPC address if this goes on."
+        )
+        error.wait = wait_of(answer.retry_after)
+        raise error
 
     def _result(self, answer: object, identifier: int) -> object:
         if not isinstance(answer, dict):
@@ -127,12 +154,29 @@ class HttpRpc:
             raise BadAnswerError(f"{self.where} answered another call than was asked; try another RPC address.")
         return answer["result"]
 
-    def _error(self, error: object) -> RetryableError:
-        fields = error if isinstance(error, dict) else {"message": str(error)}
-        message = str(fields.get("message", ""))[:4096]
-        kinds = {"rate": RateLimitedError, "range": RangeTooLargeError, "other": BadAnswerError}
-        shown = _printable(message.replace(self._url, self.where))
-        return kinds[classify(fields.get("code"), message)](f"{self.where} refused a call: {shown}.")
+    def _error(self, given: object) -> RetryableError:
+        fields = given if isinstance(given, dict) else {"message": given}
+        texts = [text[:2048] for name in ("message", "data") if isinstance(text := fields.get(name), str)]
+        message = ": ".join(texts) or "no reason given"
+        known = _KINDS[classify(fields.get("code"), message)]
+        kind = _BatchRefusedError if "batch" in message.lower() else known
+        error = kind(f"{self.where} refused a call: {_printable(message.replace(self._url, self.where))}.")
+        if isinstance(error, RangeTooLargeError):
+            error.blocks = usable_blocks(message)
+        return error
+
+
+def wait_of(retry_after: str) -> float:
+    """Read the header Retry-After, seconds or an HTTP date; gives seconds from 0 to MAX_WAIT."""
+    text = retry_after.strip()[:64]
+    if text.isascii() and text.isdigit():
+        return min(MAX_WAIT, int(text))
+    try:
+        moment = parsedate_to_datetime(text)
+        seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() - time.time()
+    except (ValueError, TypeError, OverflowError):
+        return 0
+    return max(0, min(MAX_WAIT, seconds))
 
 
 def _is_id(value: object) -> bool:

@@ -1,20 +1,38 @@
 """The commands of the index as plain functions: what `counterfoil index` calls. Each returns a frozen value."""
 
 import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from indexer import query, sync
 from indexer.chain import parse_quantity
-from indexer.deployment import load_deployment
-from indexer.errors import RetryableError, UnknownBlockError
+from indexer.deployment import Deployment, load_deployment
+from indexer.errors import LockedError, RetryableError, UnknownBlockError, WrongChainError
+from indexer.identity import check_identity
+from indexer.notices import Ended, Listening, Observer, Waiting, Writing, all_of, silent
 from indexer.rpc import HttpRpc
 from indexer.settings import Settings
-from indexer.store.compare import compare
-from indexer.store.database import database_sentences, open_store
+from indexer.store.compare import Comparison, examine
+from indexer.store.database import database_sentences, database_url, label_of, open_store
+from indexer.store.lock import Patience
 from indexer.store.writer import open_writer
-from indexer.sync import OnRetry, Progress, SyncOptions, SyncResult
+from indexer.sync import SyncOptions, SyncResult
 from indexer.views import AsOf, Status
+
+STANDBY_SECONDS = 0.1
+"""How often a process that stands by tries the lock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run is about to do. `providers` are URLs without what may be secret."""
+
+    database: str
+    chain_id: int
+    first_block: int
+    providers: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,51 +54,122 @@ class RebuildResult:
     quarantined: int
 
 
-@dataclass(frozen=True, slots=True)
-class VerifyResult:
-    """The blocks that both indexes hold, and the first one after which they differ (None: they agree)."""
-
-    first_block: int
-    last_block: int
-    differs_at: int | None
-
-
-def open_rpc(settings: Settings) -> HttpRpc:
-    """Make the client of the node that the settings name."""
-    return HttpRpc(settings.rpc_url, seconds=settings.request_seconds, max_bytes=settings.max_response_bytes)
+@contextmanager
+def open_rpcs(settings: Settings) -> Iterator[list[HttpRpc]]:
+    """Make the clients of the nodes that the settings name, in the order in which they are tried."""
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(HttpRpc(url, seconds=settings.request_seconds, max_bytes=settings.max_response_bytes))
+            for url in settings.rpc_urls()
+        ]
 
 
 def sync_options(settings: Settings) -> SyncOptions:
     """Take the loop's limits from the settings."""
     return SyncOptions(
-        max_range=settings.max_range_blocks, poll_seconds=settings.poll_seconds, thorough=settings.thorough
+        max_range=settings.max_range_blocks,
+        poll_seconds=settings.poll_seconds,
+        verify=settings.verify,
+        confirmations=settings.confirmations,
+        finality=settings.finality,
+        websocket_url=settings.rpc_websocket_url,
+        raw_log_blocks=settings.raw_log_blocks,
     )
+
+
+def index_plan(settings: Settings) -> Plan:
+    """Say what `index_run` would do, having checked that the node is on the deployment's chain; writes nothing.
+
+    Raises a UserError, or a RetryableError where the node does not answer. Of several nodes one is enough.
+    """
+    deployment = load_deployment(settings.deployment_path())
+    database = label_of(database_url(settings.database_url()))
+    with open_rpcs(settings) as rpcs:
+        _check_any(rpcs, deployment)
+    providers = tuple(str(settings.shown()["rpc_url"]).split(","))
+    return Plan(database, deployment.chain_id, deployment.first_block, providers)
 
 
 def index_run(
     settings: Settings,
     follow: bool = False,
-    progress: Progress | None = None,
+    observer: Observer = silent,
     *,
     stop: threading.Event | None = None,
-    on_retry: OnRetry | None = None,
-) -> SyncResult:
-    """Catch up with the chain, and go on following it until `stop` where asked to.
+    wait: bool = False,
+) -> SyncResult | None:
+    """Catch up with the chain, and go on following it until `stop` where asked to; it then also listens.
 
+    With `wait`, stand by while another process writes, and take over from it; None when stopped while standing by.
     Raises UserErrors; without `follow` also the last RetryableError of a node that does not recover.
     """
     deployment = load_deployment(settings.deployment_path())
+    stop = stop or threading.Event()
+    with _observed(settings, deployment, follow, observer) as tell:
+        patience = _patience(tell, stop) if wait else None
+        try:
+            return _write(settings, deployment, follow, tell, stop, patience)
+        except LockedError:
+            if wait and stop.is_set():
+                return None
+            raise
+
+
+def _check_any(rpcs: Sequence[HttpRpc], deployment: Deployment) -> None:
+    for rpc in rpcs:
+        try:
+            return check_identity(rpc, deployment)
+        except (RetryableError, WrongChainError):
+            if rpc is rpcs[-1]:
+                raise
+    return None
+
+
+def _write(
+    settings: Settings,
+    deployment: Deployment,
+    follow: bool,
+    tell: Observer,
+    stop: threading.Event,
+    patience: Patience | None,
+) -> SyncResult:
     options = sync_options(settings)
     with (
-        open_writer(settings.database_url(), deployment) as writer,
+        open_writer(settings.database_url(), deployment, patience=patience) as writer,
         database_sentences(writer.store.label),
-        open_rpc(settings) as rpc,
+        open_rpcs(settings) as rpcs,
     ):
-        if follow:
-            return sync.follow(
-                writer, rpc, stop=stop or threading.Event(), options=options, progress=progress, on_retry=on_retry
-            )
-        return sync.run_once(writer, rpc, options=options, progress=progress, on_retry=on_retry, stop=stop)
+        tell(Writing(writer.store))
+        try:
+            if follow:
+                return sync.follow(writer, rpcs, stop=stop, options=options, observer=tell)
+            return sync.run_once(writer, rpcs, options=options, observer=tell, stop=stop)
+        finally:
+            tell(Ended())
+
+
+def _patience(tell: Observer, stop: threading.Event) -> Patience:
+    def wait(error: LockedError) -> bool:
+        tell(Waiting(error))
+        return not stop.wait(STANDBY_SECONDS)
+
+    return wait
+
+
+@contextmanager
+def _observed(settings: Settings, deployment: Deployment, follow: bool, observer: Observer) -> Iterator[Observer]:
+    """Have the run observed by the monitor too, and that answer over HTTP, where the settings say so."""
+    address = settings.listen_address()
+    if address is None or not follow:
+        yield observer
+        return
+    from indexer.listening import listening
+    from indexer.monitor import Monitor
+
+    monitor = Monitor(settings, deployment)
+    with listening(monitor, address) as url:
+        observer(Listening(url))
+        yield all_of(monitor.observe, observer)
 
 
 def index_status(settings: Settings) -> IndexStatus:
@@ -106,21 +195,23 @@ def index_rebuild(settings: Settings) -> RebuildResult:
         return RebuildResult(blocks, status.digest, status.quarantined)
 
 
-def index_verify(settings: Settings, other_path: str | Path) -> VerifyResult:
-    """Compare this index with another of the same deployment, block by block, by the rows of both."""
-    with open_store(settings.database_url()) as ours, open_store(other_path) as theirs, database_sentences(ours.label):
-        return VerifyResult(*compare(ours, theirs))
+def index_verify(settings: Settings, against: str | Path) -> Comparison:
+    """Compare this index with another of the same deployment, a file or a URL, block by block, by the rows of both."""
+    with open_store(settings.database_url()) as ours, open_store(against, setting="--against") as theirs:
+        return examine(ours, theirs)
 
 
 def _head(settings: Settings) -> int | None:
-    with open_rpc(settings) as rpc:
-        try:
-            return parse_quantity(rpc.call("eth_blockNumber", []))
-        except RetryableError:
-            return None
+    with open_rpcs(settings) as rpcs:
+        for rpc in rpcs:
+            try:
+                return parse_quantity(rpc.call("eth_blockNumber", []))
+            except RetryableError:
+                continue
+    return None
 
 
 __all__ = [
-    "IndexStatus", "RebuildResult", "VerifyResult", "index_rebuild", "index_run", "index_status",
-    "index_verify", "open_rpc", "sync_options",
+    "Comparison", "IndexStatus", "Plan", "RebuildResult", "index_plan", "index_rebuild", "index_run", "index_status",
+    "index_verify", "open_rpcs", "sync_options",
 ]  # fmt: skip

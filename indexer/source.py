@@ -1,39 +1,41 @@
-"""The chain as one deployment needs it: verified ranges of headers and logs. Trusts no answer that it can check.
+"""The chain as one node tells it, for one deployment: verified ranges of headers and logs.
 
-A log counts only where its block hash is that of the header we hold. Where a header's bloom may hold one of our
-events and the answer has none of that kind, the block's receipts are asked, and they count only when their own bloom
-is the header's.
+A log counts only where its block hash is that of the header we hold. A block is read again from its receipts, which
+the root in its header proves (indexer/proof.py), where the header's bloom may hold an event of ours and the answer
+has none of that kind, where the answer holds what the bloom does not or an event that is not known, and where the
+answer's last log is, since a cut falls there. `verify="full"` does so for every block with a log of anybody's. When
+an answer differs from what is proven, nothing of it is used.
+
+Events that are not known here are asked for too, by address, and are kept raw. In bloom mode nobody looks for one
+that was left out: by its bloom it cannot be told from those of other contracts.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-from eth_hash.auto import keccak
-
-from indexer.chain import (
-    Header,
-    Log,
-    bloom_bits,
-    bloom_of,
-    parse_data,
-    parse_hash,
-    parse_header,
-    parse_list,
-    parse_log,
-    parse_object,
-    parse_quantity,
-)
+from indexer.chain import Header, Log, bloom_bits, parse_header, parse_list, parse_log
 from indexer.decode import DECODERS
-from indexer.deployment import DeployedContract, Deployment
-from indexer.errors import BadAnswerError, BehindError, ForkError, RangeTooLargeError, WrongChainError
-from indexer.rpc import Rpc
+from indexer.deployment import Deployment
+from indexer.errors import (
+    BadAnswerError,
+    BehindError,
+    ForkError,
+    HoleError,
+    LieError,
+    RangeTooLargeError,
+    UnavailableError,
+)
+from indexer.identity import absent, check_identity
+from indexer.proof import BLOCKS_A_BATCH, Cost, Prover
+from indexer.rpc import CALLS_A_BATCH, Rpc
 
-VERIFIED_ANSWER = 100
-"""From this many logs on, the last block of an answer is asked again: a node may have cut the answer there."""
+Verify = Literal["bloom", "full"]
+Finality = str | int
+"""The tag whose block is final ("finalized", "safe"), or how many blocks below the head."""
 
-_MAX_CODE = 2 + 2 * 1_048_576
 Kind = tuple[str, str]
-"""Address and first topic of a log."""
+"""Address and first topic of a log; the topic is empty where it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,200 +44,202 @@ class BlockRange:
 
     headers: tuple[Header, ...]
     logs: tuple[Log, ...]
+    lie: str | None = None
+    """What the node said wrong on the way; nothing of that is in the range."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    logs: dict[int, list[Log]]
+    """By block number, ordered."""
+    lie: str | None
+
+
+def _ignored(_: str) -> None:
+    return None
+
+
+def _never() -> bool:
+    return False
 
 
 class Source:
     """Asks one node about one deployment."""
 
-    def __init__(self, rpc: Rpc, deployment: Deployment, *, thorough: bool = False) -> None:
-        """Be `thorough` to read the receipts of every block that may hold an event, whatever the log index says."""
+    def __init__(
+        self,
+        rpc: Rpc,
+        deployment: Deployment,
+        *,
+        verify: Verify = "bloom",
+        weakened: Callable[[str], None] = _ignored,
+        is_over: Callable[[], bool] = _never,
+    ) -> None:
+        """`weakened` is told, once, why logs cannot be verified as well as they should be.
+
+        Once `is_over` is true, nothing more is asked: UnavailableError after the request that runs.
+        """
         self._rpc = rpc
-        self._thorough = thorough
+        self._is_over = is_over
+        self._full = verify == "full"
         self._deployment = deployment
+        self._head = 0
         addresses = deployment.addresses()
+        self._addresses = frozenset(addresses.values())
         self._kinds: dict[Kind, int] = {
             (address, topic): _bits(address) | _bits(topic)
             for name, address in addresses.items()
             for topic in DECODERS[name]
         }
-        self._filter = {
-            "address": sorted(set(addresses.values())),
-            "topics": [sorted({topic for _, topic in self._kinds})],
-        }
+        self._pinned = {contract.block: contract.block_hash for contract in deployment.indexed()}
+        self._prover = Prover(rpc, self._addresses, weakened)
+
+    @property
+    def cost(self) -> Cost:
+        """What proving blocks took so far."""
+        return self._prover.cost
 
     def check_identity(self) -> None:
-        """Compare chain id, genesis, deployment blocks and code with the deployment file.
-
-        Raises WrongChainError naming what differs, BehindError where the node lacks a block.
-        """
-        contracts = self._deployment.indexed()
-        answers = self._rpc.batch(
-            [("eth_chainId", []), ("eth_getBlockByNumber", ["0x0", False])]
-            + [("eth_getBlockByNumber", [hex(contract.block), False]) for contract in contracts]
-            + [("eth_getCode", [contract.address, "latest"]) for contract in contracts]
-        )
-        chain_id, genesis, *rest = answers
-        self._check_chain(parse_quantity(chain_id, "chain id"), genesis)
-        for contract, block, code in zip(contracts, rest, rest[len(contracts) :], strict=False):
-            _check_contract(contract, block, code)
+        """Compare the chain with the deployment file (see indexer/identity.py)."""
+        check_identity(self._rpc, self._deployment)
 
     def head(self) -> Header:
         """Give the newest block."""
-        return self._named("latest")
+        answer = self._rpc.call("eth_getBlockByNumber", ["latest", False])
+        if answer is None:
+            raise BehindError("The node has no latest block yet; waiting for it.")
+        head = parse_header(answer)
+        self._head = head.number
+        return head
 
-    def finalized(self) -> Header | None:
+    def final(self, finality: Finality, head: Header) -> Header | None:
         """Give the newest final block, None where the node does not know one."""
+        if isinstance(finality, int):
+            number = head.number - finality
+            return self.header(number) if number >= self._deployment.first_block else None
         try:
-            answer = self._rpc.call("eth_getBlockByNumber", ["finalized", False])
+            answer = self._rpc.call("eth_getBlockByNumber", [finality, False])
         except BadAnswerError:
             return None  # chains without finality refuse the word
         return None if answer is None else parse_header(answer)
 
     def header(self, number: int) -> Header:
-        """Give one block; BehindError when the node does not have it."""
+        """Give one block; BehindError when the node does not have it yet, NoHistoryError when not any more."""
         return self.headers(number, number)[0]
 
     def headers(self, first: int, last: int) -> tuple[Header, ...]:
         """Give consecutive blocks, linked by their parent hashes."""
-        answers = self._rpc.batch([("eth_getBlockByNumber", [hex(n), False]) for n in range(first, last + 1)])
         headers: list[Header] = []
-        for number, answer in enumerate(answers, first):
+        for number, answer in enumerate(self._blocks(first, last), first):
             if answer is None:
-                raise BehindError(f"The node does not have block {number} yet; waiting for it.")
+                raise absent(number, self._head)
             header = parse_header(answer)
             if header.number != number:
-                raise BadAnswerError(f"The node gave block {header.number} for {number}; try another RPC address.")
+                raise LieError(f"The node gave block {header.number} for {number}; try another RPC address.")
             if headers and header.parent_hash != headers[-1].hash:
                 raise ForkError(f"Block {number} does not follow block {number - 1}: the chain moved; asking again.")
+            if header.hash != self._pinned.get(number, header.hash):
+                raise ForkError(f"Block {number} is not the one of the deployment file; asking again.")
             headers.append(header)
         return tuple(headers)
 
+    def _blocks(self, first: int, last: int) -> Iterator[object]:
+        for at in range(first, last + 1, CALLS_A_BATCH):
+            self._go_on()
+            numbers = range(at, min(at + CALLS_A_BATCH, last + 1))
+            yield from self._rpc.batch([("eth_getBlockByNumber", [hex(number), False]) for number in numbers])
+
+    def _go_on(self) -> None:
+        if self._is_over():
+            raise UnavailableError("The run stops here, so nothing more is asked: run it again to go on.")
+
     def fetch(self, first: int, last: int) -> BlockRange:
-        """Give a verified range; RangeTooLargeError when the node wants a smaller one."""
+        """Give a verified range.
+
+        Raises RangeTooLargeError when the node wants a smaller one, and HoleError when its logs are not all there or
+        not true. A single block is not refused for either: its logs are those that its receipts prove.
+        """
         headers = self.headers(first, last)
         try:
-            logs = self._logs(first, last)
+            return self._verified(headers, self._answer(headers))
         except RangeTooLargeError:
             if first < last:
                 raise
-            return BlockRange(headers, tuple(self._verified_logs(headers)[first]))
-        _check_hashes(headers, logs)
-        by_block: dict[int, list[Log]] = {}
-        for log in logs:
-            by_block.setdefault(log.block_number, []).append(log)
-        by_block.update(self._verified_logs(self._doubtful(headers, by_block, len(logs))))
-        complete = [log for header in headers for log in by_block.get(header.number, ())]
-        return BlockRange(headers, tuple(complete))
+            return self._proven(headers)
+        except LieError as error:
+            if first < last:
+                raise HoleError(str(error)) from None
+            return self._proven(headers, str(error))
 
-    def _named(self, tag: str) -> Header:
-        answer = self._rpc.call("eth_getBlockByNumber", [tag, False])
-        if answer is None:
-            raise BehindError(f"The node has no {tag} block yet; waiting for it.")
-        return parse_header(answer)
+    def _proven(self, headers: tuple[Header, ...], lie: str | None = None) -> BlockRange:
+        proven = self._prover.logs(headers)
+        return BlockRange(headers, tuple([log for header in headers for log in proven[header.number]]), lie)
 
-    def _check_chain(self, chain_id: int, genesis: object) -> None:
-        wanted = self._deployment
-        if chain_id != wanted.chain_id:
-            raise WrongChainError(
-                f"The node is on chain {chain_id}, the deployment on chain {wanted.chain_id}: "
-                "correct COUNTERFOIL_RPC_URL or COUNTERFOIL_DEPLOYMENT."
-            )
-        if genesis is None:
-            raise BehindError("The node does not have the genesis block; try another RPC address.")
-        if parse_header(genesis).hash != wanted.genesis_hash:
-            raise WrongChainError(_restarted("its genesis block differs"))
+    def _verified(self, headers: tuple[Header, ...], answer: _Answer) -> BlockRange:
+        doubtful = self._doubtful(headers, answer.logs)
+        for at in range(0, len(doubtful), BLOCKS_A_BATCH):
+            self._go_on()
+            for number, proven in self._prover.logs(doubtful[at : at + BLOCKS_A_BATCH]).items():
+                _compare(number, answer.logs.get(number, []), proven)
+        complete = [log for header in headers for log in answer.logs.get(header.number, ())]
+        return BlockRange(headers, tuple(complete), answer.lie)
 
-    def _logs(self, first: int, last: int) -> list[Log]:
-        wanted = {**self._filter, "fromBlock": hex(first), "toBlock": hex(last)}
-        logs = self._ours(parse_list(self._rpc.call("eth_getLogs", [wanted]), "logs"))
-        if any(not first <= log.block_number <= last for log in logs):
-            raise BadAnswerError("The node gave logs of blocks that were not asked; try another RPC address.")
-        return logs
-
-    def _ours(self, entries: Iterable[object]) -> list[Log]:
-        """Read logs, drop removed and foreign ones and repetitions, and sort them."""
+    def _answer(self, headers: Sequence[Header]) -> _Answer:
+        """Ask for our logs; drop removed and foreign ones and repetitions, and sort the rest."""
+        first, last = headers[0].number, headers[-1].number
+        wanted = {"address": sorted(self._addresses), "fromBlock": hex(first), "toBlock": hex(last)}
         places: dict[tuple[int, int], Log] = {}
-        for entry in entries:
+        lie = None
+        answer = self._rpc.call("eth_getLogs", [wanted])
+        if answer is None:
+            raise BehindError(
+                f"The node gives no logs of blocks {first} to {last}. It is not that far yet, or keeps no logs of old "
+                "blocks: then name an RPC address that does in COUNTERFOIL_RPC_URL."
+            )
+        for entry in parse_list(answer, "logs"):
             log = parse_log(entry)
-            if log is None or not log.topics or (log.address, log.topics[0]) not in self._kinds:
+            if log is None:
                 continue
+            if log.address not in self._addresses:
+                lie = f"The node gave logs of {log.address}, which was not asked for."
+                continue
+            if not first <= log.block_number <= last:
+                raise LieError("The node gave logs of blocks that were not asked; try another RPC address.")
+            if log.block_hash != headers[log.block_number - first].hash:
+                raise ForkError(f"The logs of block {log.block_number} are of another fork; asking again.")
             if places.setdefault((log.block_number, log.log_index), log) != log:
-                raise BadAnswerError("The node gave two different logs for one place; try another RPC address.")
-        return [places[place] for place in sorted(places)]
+                raise LieError("The node gave two different logs for one place; try another RPC address.")
+        by_block: dict[int, list[Log]] = {}
+        for number, index in sorted(places):
+            by_block.setdefault(number, []).append(places[number, index])
+        return _Answer(by_block, lie)
 
-    def _doubtful(self, headers: Sequence[Header], by_block: dict[int, list[Log]], count: int) -> list[Header]:
-        """List the blocks whose answer may lack logs.
+    def _doubtful(self, headers: Sequence[Header], by_block: dict[int, list[Log]]) -> list[Header]:
+        last = max(by_block, default=None)
+        return [
+            header
+            for header in headers
+            if header.number == last or self._is_doubtful(header, by_block.get(header.number, ()))
+        ]
 
-        Those are the blocks whose bloom may hold a kind of event that the answer does not have there. When there is
-        one, or the answer is long, it may have been cut: then the last block with logs is in doubt too.
-        """
-        known = {} if self._thorough else by_block
-        doubtful = {header.number for header in headers if self._lacks_a_kind(header, known.get(header.number, []))}
-        if by_block and (doubtful or count >= VERIFIED_ANSWER):
-            doubtful.add(max(by_block))
-        return [header for header in headers if header.number in doubtful]
-
-    def _lacks_a_kind(self, header: Header, logs: Sequence[Log]) -> bool:
-        held = {(log.address, log.topics[0]) for log in logs}
-        return any(kind not in held and header.bloom & bits == bits for kind, bits in self._kinds.items())
-
-    def _verified_logs(self, headers: Sequence[Header]) -> dict[int, list[Log]]:
-        """Read all logs of these blocks, check that they are all of them, and keep ours."""
-        try:
-            answers = self._rpc.batch([("eth_getBlockReceipts", [hex(header.number)]) for header in headers])
-            entries = [_logs_of_receipts(answer, header) for answer, header in zip(answers, headers, strict=True)]
-        except BadAnswerError:  # a node without that method: everything that it logged in the block
-            answers = self._rpc.batch([("eth_getLogs", [{"blockHash": header.hash}]) for header in headers])
-            entries = [parse_list(answer, "logs") for answer in answers]
-        for header, block_entries in zip(headers, entries, strict=True):
-            _check_complete(header, block_entries)
-        return {header.number: self._ours(some) for header, some in zip(headers, entries, strict=True)}
-
-
-def _logs_of_receipts(answer: object, header: Header) -> list[object]:
-    if answer is None:
-        raise BehindError(f"The node has no receipts of block {header.number} yet; waiting for them.")
-    receipts = [parse_object(entry, "receipt") for entry in parse_list(answer, "receipts")]
-    return [entry for receipt in receipts for entry in parse_list(receipt.get("logs"), "receipt's logs")]
-
-
-def _check_complete(header: Header, entries: Iterable[object]) -> None:
-    logs = [log for entry in entries if (log := parse_log(entry)) is not None]
-    if any(log.block_hash != header.hash for log in logs):
-        raise ForkError(f"The receipts of block {header.number} are of another fork; asking again.")
-    if bloom_of(logs) != header.bloom:
-        raise BadAnswerError(
-            f"The node's logs of block {header.number} are not what its header announces; try another RPC address."
-        )
+    def _is_doubtful(self, header: Header, logs: Sequence[Log]) -> bool:
+        """Tell whether a block's bloom and its logs do not fit each other, or nobody can tell by them."""
+        if not header.bloom and not logs:
+            return False
+        if self._full:
+            return True
+        held = {(log.address, log.topics[0] if log.topics else "") for log in logs}
+        if not held <= self._kinds.keys():
+            return True
+        return any((kind in held) != (header.bloom & bits == bits) for kind, bits in self._kinds.items())
 
 
 def _bits(text: str) -> int:
     return bloom_bits(bytes.fromhex(text[2:]))
 
 
-def _check_hashes(headers: Sequence[Header], logs: Iterable[Log]) -> None:
-    first = headers[0].number
-    for log in logs:
-        if log.block_hash != headers[log.block_number - first].hash:
-            raise ForkError(f"The logs of block {log.block_number} are of another fork; asking again.")
-
-
-def _check_contract(contract: DeployedContract, block: object, code: object) -> None:
-    if block is None:
-        raise BehindError(
-            f"The node does not have block {contract.block}, where {contract.name} was deployed. Wait until it is "
-            "synchronised; if it is a development chain that was restarted, deploy again or run `make demo`."
-        )
-    if parse_header(block).hash != contract.block_hash:
-        raise WrongChainError(_restarted(f"block {contract.block}, where {contract.name} was deployed, differs"))
-    found = "0x" + keccak(bytes.fromhex(parse_data(code, "code", _MAX_CODE)[2:])).hex()
-    if found != parse_hash(contract.code_hash):
-        raise WrongChainError(_restarted(f"the code of {contract.name} differs"))
-
-
-def _restarted(what: str) -> str:
-    return (
-        f"The node's chain is not the deployment's: {what}. If it is a development chain that was restarted, move "
-        "the old index away and deploy again with `ape run deploy` or `make demo`; otherwise correct "
-        "COUNTERFOIL_RPC_URL."
-    )
+def _compare(number: int, told: Sequence[Log], proven: Sequence[Log]) -> None:
+    if set(proven) - set(told):
+        raise LieError(f"The node left out logs of block {number} that its receipts hold; try another RPC address.")
+    if told != proven:
+        raise LieError(f"The node gave logs of block {number} that its receipts do not hold; try another RPC address.")

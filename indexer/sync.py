@@ -1,37 +1,50 @@
 """The loop: read a verified range, fold it, write it and move the cursor in one transaction (design section 4).
 
-A head below the cursor whose chain still agrees with ours is a sick source: the loop holds. Another hash at a height
-that we hold is a reorg: the new branch is fetched and verified before the old one is undone.
+A head below the cursor whose chain still agrees with ours is a sick source: the loop holds, and asks another node
+where there is one. The rows above that head stay; they are not final. Another hash at a height that we hold is a
+reorg, also where the new branch is shorter: it is fetched and verified before the old one is undone.
+
+While a range is written, the next one is read in the background. It counts only where it follows what was written.
 """
 
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
 
+from indexer.ahead import Ahead
 from indexer.chain import Header, Log
+from indexer.deployment import Deployment
 from indexer.errors import (
-    BadAnswerError,
     BehindError,
     ForkError,
-    RangeTooLargeError,
     ReorgTooDeepError,
     RetryableError,
+    StoreUnavailableError,
     WrongChainError,
 )
+from indexer.notices import (
+    Notice,
+    Observer,
+    Outcome,
+    ProviderChanged,
+    Reading,
+    Replaced,
+    Retried,
+    Stepped,
+    Weakened,
+    silent,
+)
+from indexer.providers import Provider, Providers, pause_after
+from indexer.ranges import RangeSize
 from indexer.rpc import Rpc
-from indexer.source import BlockRange, Source
+from indexer.source import BlockRange, Finality, Source, Verify
 from indexer.store.reader import Cursor, hashes
 from indexer.store.writer import Writer
+from indexer.subscription import Wait, waiting
 
-Progress = Callable[[int, int, int], None]
-"""Called after every step with the indexed block, the chain's head, and the logs read in this run."""
-OnRetry = Callable[[RetryableError, float], None]
-"""Called before a pause with its cause and its length in seconds."""
-Outcome = Literal["advanced", "replaced", "current", "held"]
-
-_MANY_LOGS = 4000
-_FEW_LOGS = 1000
+_MAX_NOTICES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +54,31 @@ class SyncOptions:
     first_range: int = 250
     max_range: int = 2000
     poll_seconds: float = 0.2
-    thorough: bool = False
-    """Read the receipts of every block that may hold an event: slower, and no log can be left out."""
+    verify: Verify = "bloom"
+    """`full` proves the logs of every block by its receipts: slower, and no log can be left out."""
+    confirmations: int = 0
+    """How many blocks the index stays behind the head. Raising it undoes nothing that is indexed already."""
+    finality: Finality = "finalized"
+    raw_log_blocks: int = 0
+    """How many blocks of raw logs below the final block are kept; 0 keeps all."""
     attempts: int = 6
-    """How many failures in a row `run_once` bears; `follow` bears any number."""
+    """How many failures in a row of each node `run_once` bears; `follow` bears any number."""
     first_pause: float = 0.1
     longest_pause: float = 5.0
+    quiet_seconds: float = 60.0
+    """After so long without a new block another node is asked, where there is one."""
+    websocket_url: str = ""
+    """Where `follow` hears of new heads, so that it asks sooner; empty for nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class SyncResult:
-    """Where a run ended. `held`: the node's head is below ours, and agrees with it."""
+    """Where a run ended, and what it took. `held`: the node's head is below ours, and agrees with it.
+
+    `head` is the node's newest block. The figures of verification are of the blocks that were read again from their
+    receipts: JSON-RPC calls, bytes of the answers, seconds. `notices` tell which nodes were set aside and why, and
+    what could not be verified as asked.
+    """
 
     block: int | None
     block_hash: str | None
@@ -60,6 +87,11 @@ class SyncResult:
     logs: int
     reorgs: int
     held: bool
+    verified_blocks: int = 0
+    verification_calls: int = 0
+    verification_bytes: int = 0
+    verification_seconds: float = 0
+    notices: tuple[str, ...] = ()
 
 
 DEFAULTS = SyncOptions()
@@ -67,183 +99,304 @@ DEFAULTS = SyncOptions()
 
 def run_once(
     writer: Writer,
-    rpc: Rpc,
+    rpc: Rpc | Sequence[Rpc],
     *,
     options: SyncOptions = DEFAULTS,
-    progress: Progress | None = None,
-    on_retry: OnRetry | None = None,
+    observer: Observer = silent,
     stop: threading.Event | None = None,
 ) -> SyncResult:
-    """Catch up with the chain's head and return.
+    """Catch up with the chain's head and return. Several nodes are tried in turn (indexer/providers.py).
 
     Raises a UserError whose message names the remedy, or the last RetryableError after `options.attempts` failures
-    in a row.
+    in a row of each node.
     """
-    loop = _Loop(writer, rpc, options, progress, on_retry, stop or threading.Event())
+    loop = _Loop(writer, rpc, options, observer, stop or threading.Event())
     loop.run(lasting=False)
     return loop.result()
 
 
 def follow(
     writer: Writer,
-    rpc: Rpc,
+    rpc: Rpc | Sequence[Rpc],
     *,
     stop: threading.Event,
     options: SyncOptions = DEFAULTS,
-    progress: Progress | None = None,
-    on_retry: OnRetry | None = None,
+    observer: Observer = silent,
 ) -> SyncResult:
     """Follow the chain until `stop` is set, asking every `options.poll_seconds`; raises only UserErrors."""
-    loop = _Loop(writer, rpc, options, progress, on_retry, stop)
+    loop = _Loop(writer, rpc, options, observer, stop)
     loop.run(lasting=True)
     return loop.result()
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """What one node said at the beginning of a round."""
+
+    provider: Provider
+    head: Header
+    target: int
+    """The block to reach."""
+    final: Header | None
 
 
 class _Loop:
     def __init__(
         self,
         writer: Writer,
-        rpc: Rpc,
+        rpc: Rpc | Sequence[Rpc],
         options: SyncOptions,
-        progress: Progress | None,
-        on_retry: OnRetry | None,
+        observer: Observer,
         stop: threading.Event,
     ) -> None:
         self._writer = writer
-        self._source = Source(rpc, writer.deployment, thorough=options.thorough)
         self._options = options
-        self._progress = progress
-        self._on_retry = on_retry
+        self._observer = observer
         self._stop = stop
         self._first = writer.deployment.first_block
-        self._size = min(options.first_range, options.max_range)
-        self._identified = False
-        self._head = 0
-        self._blocks = self._logs = self._reorgs = 0
-        self._held = False
+        self._providers = Providers(
+            self._open_providers(rpc if isinstance(rpc, Sequence) else [rpc], writer.deployment),
+            pauses=(options.first_pause, options.longest_pause),
+            tell=self._tell,
+        )
+        self._ahead = Ahead[BlockRange]()
+        self._over = False
+        self._moved = time.monotonic()
+        self._round: _Round | None = None
+        self._head: Header | None = None
+        self._tip: Header | None = None
+        self._blocks = self._logs = self._reorgs = self._held = 0
+        self._read_seconds = self._write_seconds = 0.0
+        self._notices: list[str] = []
+
+    def _open_providers(self, rpcs: Sequence[Rpc], deployment: Deployment) -> list[Provider]:
+        made = []
+        for place, rpc in enumerate(rpcs):
+            same = sum(other.where == rpc.where for other in rpcs[:place])
+            name = f"{rpc.where} (number {same + 1})" if same else rpc.where
+            source = Source(
+                rpc, deployment, verify=self._options.verify, weakened=self._weakened(name), is_over=self._is_over
+            )
+            made.append(Provider(name, source, RangeSize(self._options.first_range, self._options.max_range)))
+        return made
+
+    def _weakened(self, name: str) -> Callable[[str], None]:
+        return lambda why: self._tell(Weakened(name, why))
+
+    def _is_over(self) -> bool:
+        return self._over or self._stop.is_set()
 
     def result(self) -> SyncResult:
         cursor = self._writer.cursor()
+        costs = [provider.source.cost for provider in self._providers]
         return SyncResult(
             block=cursor.number if cursor else None,
             block_hash=cursor.hash if cursor else None,
-            head=self._head,
+            head=self._head.number if self._head else 0,
             blocks=self._blocks,
             logs=self._logs,
             reorgs=self._reorgs,
-            held=self._held,
+            held=self._held > 0,
+            verified_blocks=sum(cost.blocks for cost in costs),
+            verification_calls=sum(cost.calls for cost in costs),
+            verification_bytes=sum(cost.bytes for cost in costs),
+            verification_seconds=sum(cost.seconds for cost in costs),
+            notices=tuple(self._notices),
         )
 
     def run(self, *, lasting: bool) -> None:
+        with self._ahead, waiting(self._options.websocket_url if lasting else "", self._stop) as wait:
+            try:
+                self._run(wait, lasting=lasting)
+            finally:
+                self._over = True
+
+    def _run(self, wait: Wait, *, lasting: bool) -> None:
         failures = 0
         while not self._stop.is_set():
+            provider, seconds = self._providers.pick()
+            if seconds and self._stop.wait(seconds):
+                return
             try:
-                outcome = self._step()
-            except RetryableError as error:
+                outcome = self._step(provider)
+            except (RetryableError, WrongChainError, ReorgTooDeepError) as error:
                 failures += 1
-                if not lasting and failures >= self._options.attempts:
+                seconds = self._recover(provider, error, failures)
+                if not lasting and failures >= self._options.attempts * len(self._providers):
                     raise
-                self._pause(error, failures)
+                self._stop.wait(seconds)
                 continue
             failures = 0
-            self._held = outcome == "held"
-            if outcome in {"current", "held"}:
-                if not lasting:
-                    return
-                self._stop.wait(self._options.poll_seconds)
+            self._held = self._held + 1 if outcome == "held" else 0
+            self._providers.succeeded(provider)
+            if outcome in {"current", "held"} and self._rest(provider, outcome, wait, lasting=lasting):
+                return
 
-    def _pause(self, error: RetryableError, failures: int) -> None:
-        self._identified = False  # whatever answers next may be another node
-        if isinstance(error, BadAnswerError):
-            self._size = max(1, self._size // 2)  # an error without known words may mean the range, as a last resort
-        seconds = min(self._options.longest_pause, self._options.first_pause * 2 ** (min(failures, 30) - 1))
-        if self._on_retry:
-            self._on_retry(error, seconds)
-        self._stop.wait(seconds)
+    def _rest(self, provider: Provider, outcome: Outcome, wait: Wait, *, lasting: bool) -> bool:
+        """Wait for the next poll; tells whether a run that does not last is over."""
+        if outcome == "held" or time.monotonic() > self._moved + self._options.quiet_seconds:
+            self._moved = time.monotonic()
+            self._providers.move_on(provider)
+        if not lasting:
+            return self._held in {0, len(self._providers)}
+        wait(self._options.poll_seconds)
+        return False
 
-    def _step(self) -> Outcome:
-        if not self._identified:
-            self._source.check_identity()
-            self._identified = True
-        head = self._source.head()
-        self._head = head.number
-        cursor = self._writer.cursor()
-        if cursor is None:
-            outcome = self._begin(head)
-        elif head.number < cursor.number:
-            outcome = self._lower_head(head, cursor)
+    def _recover(
+        self, provider: Provider, error: RetryableError | WrongChainError | ReorgTooDeepError, failures: int
+    ) -> float:
+        """Forget what was read ahead, and give the pause after a failure; the database's is no node's fault."""
+        self._ahead.drop()
+        if isinstance(error, StoreUnavailableError):
+            seconds = pause_after(failures, self._options.first_pause, self._options.longest_pause)
         else:
-            outcome = self._higher_head(head, cursor)
-        self._report()
+            seconds = self._providers.failed(provider, error)
+        if isinstance(error, RetryableError) and not self._stop.is_set():
+            self._tell(Retried(error, seconds))
+        return seconds
+
+    # --- what is told
+
+    def _tell(self, notice: Notice) -> None:
+        match notice:
+            case ProviderChanged(provider=name, set_aside=str(why)):
+                self._keep(f"{name} was set aside: {why}")
+            case Weakened(provider=name, why=why):
+                self._keep(f"{name}: {why}")
+        self._observer(notice)
+
+    def _keep(self, sentence: str) -> None:
+        if len(self._notices) < _MAX_NOTICES:
+            self._notices.append(sentence)
+
+    def _report(self, outcome: Outcome, blocks: int, logs: int) -> None:
+        cursor = self._writer.cursor()
+        if cursor is None or self._head is None:
+            return
+        timestamp = self._tip.timestamp if self._tip and self._tip.hash == cursor.hash else None
+        seconds = self._read_seconds, self._write_seconds
+        self._tell(Stepped(outcome, self._head, cursor, timestamp, blocks, logs, *seconds))
+
+    @contextmanager
+    def _reading(self, provider: Provider, first: int, target: int) -> Iterator[None]:
+        self._tell(Reading(first, min(target, first + provider.size.blocks - 1)))
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self._read_seconds += time.monotonic() - started
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self._write_seconds += time.monotonic() - started
+
+    # --- steps
+
+    def _step(self, provider: Provider) -> Outcome:
+        blocks, logs = self._blocks, self._logs
+        self._read_seconds = self._write_seconds = 0.0
+        cursor = self._writer.cursor()
+        now, fetched = self._round, self._read_ahead(provider, cursor)
+        outcome = self._append(now, fetched, cursor) if now and fetched else self._look(provider, cursor)
+        self._report(outcome, self._blocks - blocks, self._logs - logs)
+        if self._options.raw_log_blocks:
+            self._writer.prune(self._options.raw_log_blocks)
         return outcome
 
-    def _report(self) -> None:
-        cursor = self._writer.cursor()
-        if self._progress and cursor:
-            self._progress(cursor.number, self._head, self._logs)
+    def _read_ahead(self, provider: Provider, cursor: Cursor | None) -> BlockRange | None:
+        """Give what was read ahead of this node; what another one says, or fails at, is no longer asked for."""
+        if not (self._ahead.pending and self._round and cursor):
+            return None
+        if self._round.provider is not provider:
+            self._ahead.drop()
+            return None
+        with self._reading(provider, cursor.number + 1, self._round.target):
+            return self._ahead.take()
 
-    def _begin(self, head: Header) -> Outcome:
-        if head.number < self._first:
-            raise BehindError(f"The node's head is {head.number}, below the first block {self._first}; waiting.")
-        fetched = self._fetch(self._first, head.number)
-        self._writer.append(fetched.headers, fetched.logs, self._finalized(fetched, None))
-        self._count(fetched)
-        return "advanced"
+    def _look(self, provider: Provider, cursor: Cursor | None) -> Outcome:
+        """Begin a round: see where the node's chain is, and go on, hold, or change over."""
+        provider.identify()
+        head = self._newest(provider)
+        target = head.number - self._options.confirmations
+        if cursor is None:
+            if target < self._first:
+                raise BehindError(
+                    f"The node's head is {head.number}; with {self._options.confirmations} confirmations the first "
+                    f"block {self._first} is not there yet; waiting."
+                )
+            return self._advance(provider, head, target, None)
+        if head.number < cursor.number:
+            return self._lower_head(provider, head, cursor)
+        if head.parent_hash != cursor.hash:
+            there = head if head.number == cursor.number else provider.source.header(cursor.number)
+            if there.hash != cursor.hash:
+                return self._replace(provider, head, cursor)
+            self._tip = there
+        if target <= cursor.number:
+            return "current"
+        return self._advance(provider, head, target, cursor)
 
-    def _lower_head(self, head: Header, cursor: Cursor) -> Outcome:
+    def _newest(self, provider: Provider) -> Header:
+        head = provider.source.head()
+        if self._head is None or head.hash != self._head.hash:
+            self._moved = time.monotonic()
+        self._head = head
+        return head
+
+    def _lower_head(self, provider: Provider, head: Header, cursor: Cursor) -> Outcome:
+        provider.identify(again=True)  # a restarted chain is lower, too
         if head.number < self._first or self._ours(head.number) == head.hash:
             return "held"
-        return self._replace(head, cursor)
+        return self._replace(provider, head, cursor)
 
-    def _higher_head(self, head: Header, cursor: Cursor) -> Outcome:
-        there = head if head.number == cursor.number else self._source.header(cursor.number)
-        if there.hash != cursor.hash:
-            return self._replace(head, cursor)
-        if head.number == cursor.number:
-            return "current"
-        fetched = self._fetch(cursor.number + 1, head.number)
-        _check_parent(fetched, cursor.hash)
-        self._writer.append(fetched.headers, fetched.logs, self._finalized(fetched, cursor))
+    def _advance(self, provider: Provider, head: Header, target: int, cursor: Cursor | None) -> Outcome:
+        now = _Round(provider, head, target, provider.source.final(self._options.finality, head))
+        return self._append(now, self._fetch(now, cursor.number + 1 if cursor else self._first, target), cursor)
+
+    def _fetch(self, now: _Round, first: int, target: int) -> BlockRange:
+        with self._reading(now.provider, first, target):
+            return now.provider.fetch(first, target)
+
+    def _append(self, now: _Round, fetched: BlockRange, cursor: Cursor | None) -> Outcome:
+        """Write a range, and have the next one of the round read meanwhile."""
+        if cursor:
+            _check_parent(fetched, cursor.hash)
+        finalized = self._finalized(now, fetched, cursor)
+        self._believe(now.provider, fetched)
+        self._go_on(now, fetched.headers[-1].number + 1)
+        with self._writing():
+            self._writer.append(fetched.headers, fetched.logs, finalized)
         self._count(fetched)
         return "advanced"
 
-    # --- ranges
+    def _go_on(self, now: _Round, first: int) -> None:
+        self._round = now
+        if first <= now.target:
+            self._ahead.start(lambda: now.provider.fetch(first, now.target))
 
-    def _fetch(self, first: int, head: int) -> BlockRange:
-        """Fetch from `first` as far as the node allows, at most to `head`."""
-        last = min(head, first + self._size - 1)
-        while True:
-            try:
-                fetched = self._source.fetch(first, last)
-            except RangeTooLargeError:
-                if first == last:
-                    raise
-                last = first + (last - first) // 2
-                self._size = last - first + 1
-                continue
-            self._adapt(len(fetched.logs))
-            return fetched
-
-    def _adapt(self, logs: int) -> None:
-        if logs > _MANY_LOGS:
-            self._size = max(1, self._size // 2)
-        elif logs < _FEW_LOGS:
-            self._size = min(self._options.max_range, self._size * 2)
+    def _believe(self, provider: Provider, fetched: BlockRange) -> None:
+        if fetched.lie:
+            self._providers.set_aside(provider, fetched.lie)
 
     def _count(self, fetched: BlockRange) -> None:
         self._blocks += len(fetched.headers)
         self._logs += len(fetched.logs)
+        self._tip = fetched.headers[-1]
 
     def _ours(self, number: int) -> str | None:
         with self._writer.store.read() as connection:
             return hashes(connection, number, number).get(number)
 
-    def _finalized(self, fetched: BlockRange, cursor: Cursor | None) -> int | None:
+    def _finalized(self, now: _Round, fetched: BlockRange, cursor: Cursor | None) -> int | None:
         """Give the highest block of ours, the fetched ones included, that the node calls final."""
         known = cursor.finalized if cursor else None
-        final = self._source.finalized()
+        final = now.final
         first, last = fetched.headers[0].number, fetched.headers[-1].number
-        if final is None or final.number > self._head or final.number < self._first:
+        if final is None or final.number > now.head.number or final.number < self._first:
             return known
         if final.number < first:
             held = self._ours(final.number)
@@ -255,48 +408,56 @@ class _Loop:
 
     # --- reorgs
 
-    def _replace(self, head: Header, cursor: Cursor) -> Outcome:
-        self._source.check_identity()  # a restarted chain looks like a reorg
-        ancestor = self._ancestor(min(head.number, cursor.number))
-        if cursor.finalized is not None and ancestor < cursor.finalized:
-            raise ReorgTooDeepError(
-                f"The chain was replaced from block {ancestor + 1} on, though block {cursor.finalized} had been "
-                "final. Compare COUNTERFOIL_RPC_URL with another node; if the new chain is right, move the index away "
-                "and run `counterfoil index run` again."
-            )
+    def _replace(self, provider: Provider, head: Header, cursor: Cursor) -> Outcome:
+        provider.identify(again=True)  # a restarted chain looks like a reorg
+        ancestor = self._ancestor(provider.source, min(head.number, cursor.number), cursor.finalized)
         if ancestor >= head.number:
             raise ForkError("The chain moved while its new branch was read; asking again.")
-        branch = self._branch(ancestor, head.number, cursor.number)
-        self._writer.replace_from(ancestor, branch.headers, branch.logs, self._finalized(branch, cursor))
+        least = min(head.number, cursor.number)
+        target = max(least, head.number - self._options.confirmations)
+        now = _Round(provider, head, target, provider.source.final(self._options.finality, head))
+        branch = self._branch(now, ancestor, least)
+        finalized = self._finalized(now, branch, cursor)
+        with self._writing():
+            self._writer.replace_from(ancestor, branch.headers, branch.logs, finalized)
         self._count(branch)
         self._reorgs += 1
+        self._tell(Replaced(ancestor, cursor.number - ancestor))
         return "replaced"
 
-    def _ancestor(self, start: int) -> int:
-        """Find the highest block at or below `start` that we and the node share."""
+    def _ancestor(self, source: Source, start: int, finalized: int | None) -> int:
+        """Find the highest block at or below `start`, and not below the final one, that we and the node share."""
+        lowest = max(self._first, finalized or 0)
         last, size = start, 1
-        while last >= self._first:
-            first = max(self._first, last - size + 1)
-            theirs = self._source.headers(first, last)
+        while last >= lowest:
+            first = max(lowest, last - size + 1)
+            theirs = source.headers(first, last)
             with self._writer.store.read() as connection:
                 ours = hashes(connection, first, last)
             for header in reversed(theirs):
                 if ours.get(header.number) == header.hash:
                     return header.number
             last, size = first - 1, min(size * 2, 256)
+        if finalized is not None:
+            raise ReorgTooDeepError(
+                f"The chain was replaced from block {finalized} or below on, though that block had been final. Compare "
+                "COUNTERFOIL_RPC_URL with another node; if the new chain is right, move the index away and run "
+                "`counterfoil index run` again."
+            )
         raise WrongChainError(
             "The node shares no block with the index. If it is a development chain that was restarted, move the old "
             "index away and deploy again with `ape run deploy` or `make demo`; otherwise correct COUNTERFOIL_RPC_URL."
         )
 
-    def _branch(self, ancestor: int, head: int, cursor: int) -> BlockRange:
+    def _branch(self, now: _Round, ancestor: int, least: int) -> BlockRange:
         """Fetch the new branch up to where we were, or to its end, before anything is undone."""
         headers: tuple[Header, ...] = ()
         logs: list[Log] = []
         parent = self._ours(ancestor)
-        while not headers or headers[-1].number < min(head, cursor):
-            piece = self._fetch(headers[-1].number + 1 if headers else ancestor + 1, head)
+        while not headers or headers[-1].number < least:
+            piece = self._fetch(now, headers[-1].number + 1 if headers else ancestor + 1, now.target)
             _check_parent(piece, parent)
+            self._believe(now.provider, piece)
             headers += piece.headers
             logs += piece.logs
             parent = headers[-1].hash

@@ -112,7 +112,11 @@ class QuarantinedLog:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What the index is of and how far it is; `finalized_block` is None until a block of ours is final."""
+    """What the index is of and how far it is; `finalized_block` is None until a block of ours is final.
+
+    `raw_logs_from` is the first block whose raw logs are kept, None where all are. `unknown_events`, of those
+    `quarantined`, are logs of our contracts whose event this program does not know.
+    """
 
     genesis_hash: str
     first_block: int
@@ -120,7 +124,9 @@ class Status:
     finalized_block: int | None
     digest: str
     raw_logs: int
+    raw_logs_from: int | None
     quarantined: int
+    unknown_events: int
     nodes: int
     services: int
     sessions: int

@@ -7,6 +7,7 @@ from eth_account.signers.local import LocalAccount
 from counterfoil.chain.connection import Chain
 from counterfoil.chain.contracts import ExperienceLedger, ReputationLedger, SessionManager
 from counterfoil.chain.sender import Sender
+from counterfoil.market import LiveMarket
 from counterfoil.receipt_store import ReceiptStore
 from indexer.query import Store
 
@@ -21,6 +22,7 @@ class Desk:
     reputation: ReputationLedger
     experience: ExperienceLedger
     store: Store
+    market: LiveMarket
     receipts: ReceiptStore
     contracts: dict[str, str]
     call_seconds: float = 10
@@ -43,6 +45,7 @@ def desk(
         reputation=ReputationLedger(chain),
         experience=ExperienceLedger(chain),
         store=store,
+        market=LiveMarket(store),
         receipts=receipts,
         contracts=dict(chain.deployment.addresses()),
         allow_private=allow_private,

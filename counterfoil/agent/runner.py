@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 
-from counterfoil import market
 from counterfoil.agent.desk import Desk
 from counterfoil.agent.node_client import NodeClient, NodeError, NodeRefusedError
 from counterfoil.agent.rating import CallResult, Rating, median, rate
@@ -17,6 +16,7 @@ from counterfoil.chain.contracts import Choice, ExperienceRecord, SessionState, 
 from counterfoil.chain.errors import ChainError, RevertedError
 from counterfoil.chain.sender import events
 from counterfoil.chain.typed_data import experience, voucher
+from counterfoil.market import Snapshot
 from counterfoil.node.vouchers import Refusal, Voucher
 from counterfoil.receipts import Policy, Receipt, Request, Skipped, build
 from indexer import query
@@ -100,7 +100,7 @@ class _Served:
 class _Draw:
     """One draw: what the receipts of all its attempts share."""
 
-    snapshot: market.Snapshot
+    snapshot: Snapshot
     request: Request
 
 
@@ -140,11 +140,11 @@ class Agent:
         request = Request(job.category, self._desk.address, nonce, job.price_cap, policy, job.pinned)
         return _Draw(snapshot, request)
 
-    def _snapshot(self, category: str) -> market.Snapshot:
+    def _snapshot(self, category: str) -> Snapshot:
         """The market at the index's head, once that is a block of the chain: behind a reorg the index catches up."""
         for _ in range(INDEX_POLLS):
-            snapshot = market.snapshot(self._desk.store, category)
-            if self._desk.manager.chain.block(snapshot.block).hash == snapshot.block_hash:
+            snapshot = self._desk.market.snapshot(category)
+            if self._desk.manager.chain.block(snapshot.as_of.block).hash == snapshot.as_of.hash:
                 return snapshot
             time.sleep(INDEX_POLL_SECONDS)
         raise ChainError(
@@ -153,10 +153,10 @@ class Agent:
 
     def _receipt(self, draw: _Draw, attempt: int, skipped: Sequence[Skipped]) -> Receipt:
         return build(
-            chain_id=draw.snapshot.chain_id,
+            chain_id=draw.snapshot.as_of.chain_id,
             contracts=self._desk.contracts,
-            snapshot_block=draw.snapshot.block,
-            snapshot_hash=draw.snapshot.block_hash,
+            snapshot_block=draw.snapshot.as_of.block,
+            snapshot_hash=draw.snapshot.as_of.hash,
             request=draw.request,
             candidates=draw.snapshot.candidates,
             attempt=attempt,
@@ -188,7 +188,7 @@ class Agent:
         return RunRecord(job, tuple(outputs), tuple(attempts), tuple(skipped))
 
     def _node(self, draw: _Draw, service_id: int) -> NodeClient:
-        service = query.service(self._desk.store, service_id, draw.snapshot.block).value
+        service = query.service(self._desk.store, service_id, draw.snapshot.as_of.block).value
         endpoint = service.endpoint if service else ""
         return NodeClient(endpoint, self._desk.call_seconds, self._desk.allow_private)
 
@@ -200,8 +200,8 @@ class Agent:
             policy=draw.request.policy,
             nonce=draw.request.nonce,
             attempt=attempt,
-            snapshot_block=draw.snapshot.block,
-            snapshot_hash=draw.snapshot.block_hash,
+            snapshot_block=draw.snapshot.as_of.block,
+            snapshot_hash=draw.snapshot.as_of.hash,
             price_cap=draw.request.price_cap,
             decision=decision,
         )

@@ -7,8 +7,14 @@ from fastapi.responses import JSONResponse, Response
 
 from counterfoil import __version__
 from counterfoil.api import problems
+from counterfoil.decision import NOBODY, decide, next_draw
 from counterfoil.documents import as_of_document, node_document, service_document, session_document
+from counterfoil.market import LiveMarket, snapshot
 from counterfoil.receipt_store import ReceiptStore
+from counterfoil.receipts import digest
+from counterfoil.receipts.canonical import document
+from counterfoil.receipts.model import SAFE_INTEGER
+from counterfoil.routing.lottery import NO_CAP
 from indexer import query
 from indexer.errors import QuestionError
 from indexer.query import Answer, AsOf, At, Page, Store
@@ -18,10 +24,13 @@ T = TypeVar("T")
 Document = dict[str, Any]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 After = Annotated[int, Query(ge=0, lt=2**63)]
+Cap = Annotated[int | None, Query(ge=0, lt=NO_CAP, description="Soft cap on the price a call, in base units")]
+Nonce = Annotated[int | None, Query(ge=0, lt=SAFE_INTEGER, description="Draw number; by default the client's next")]
 DESCRIPTION = (
     "Nodes, services, sessions and receipts, as of any indexed block. Amounts are decimal strings in base units."
 )
 HASH_LENGTH = 66
+ADDRESS_LENGTH = 42
 
 
 def at_block(
@@ -46,6 +55,7 @@ def create_app(store: Store, receipts: ReceiptStore) -> FastAPI:
     """The API over one index and one folder of receipts."""
     app = FastAPI(title="Counterfoil", version=__version__, description=DESCRIPTION, docs_url=None, redoc_url=None)
     app.state.store = store
+    app.state.market = LiveMarket(store)
     app.state.receipts = receipts
     app.include_router(router)
     problems.install(app)
@@ -89,6 +99,24 @@ def service(request: Request, store: Asked, service_id: int, at: AtBlock) -> Res
     answer = query.service(store, service_id, at)
     view = found(answer.value, f"there is no service {service_id} as of block {answer.as_of.block}")
     return respond(request, answer.as_of, {"service": service_document(view)})
+
+
+@router.get("/route")
+def route(
+    request: Request,
+    store: Asked,
+    at: AtBlock,
+    category: str,
+    client: Annotated[str, Query(max_length=ADDRESS_LENGTH)] = NOBODY,
+    cap: Cap = None,
+    nonce: Nonce = None,
+) -> Response:
+    """What the lottery would choose for a client's next draw, with every reason. Nothing is opened or written."""
+    live: LiveMarket = request.app.state.market
+    found = live.snapshot(category) if at is None else snapshot(store, category, at)
+    draw = next_draw(store, client, found.as_of.block) if nonce is None else nonce
+    receipt = decide(found, live.head().addresses, client.lower(), draw, cap)
+    return respond(request, found.as_of, {"digest": digest(receipt), "decision": document(receipt)})
 
 
 @router.get("/nodes")

@@ -15,6 +15,7 @@ from indexer.errors import StoreError, UnknownBlockError
 from indexer.events import SessionOpened
 from indexer.query import Store
 from indexer.rows import Session
+from indexer.store.retention import need_raw_logs
 from indexer.store.tables import RAW_LOG
 
 _LOGGED = sorted({field.name for field in fields(SessionFacts)} & {field.name for field in fields(SessionOpened)})
@@ -41,11 +42,15 @@ class IndexSource:
                 yield self._facts(row)
 
     def logged(self, facts: SessionFacts, addresses: Mapping[str, str]) -> SessionFacts | None:
-        """The facts as the raw log of the session's opening tells them, None where its block holds no such log."""
+        """The facts as the raw log of the session's opening tells them, None where its block holds no such log.
+
+        Raises StoreError where the index no longer keeps that block's raw logs.
+        """
         wanted = select(RAW_LOG.c.address, RAW_LOG.c.topics, RAW_LOG.c.data).where(
             RAW_LOG.c.block_number == facts.opened_block, RAW_LOG.c.topics.contains(facts.session_id)
         )
         with reading(), self.store.read() as connection:
+            need_raw_logs(connection, facts.opened_block, self.store.label)
             found = [_decoded(addresses, *row) for row in connection.execute(wanted)]
         opening = next((event for event in found if event is not None), None)
         if opening is None or opening.session_id != facts.session_id:

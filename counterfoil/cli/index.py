@@ -8,19 +8,17 @@ from dataclasses import asdict
 from types import FrameType
 
 import click
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+import structlog
 
-from counterfoil.cli.options import Common, common
-from counterfoil.cli.output import clean, console, print_json, print_pairs, say
+from counterfoil.cli import logs, progress
+from counterfoil.cli.options import Common, common, with_settings
+from counterfoil.cli.output import print_json, print_pairs, say
 from counterfoil.cli.output import short as shortened
 from counterfoil.documents import as_of_document
-from counterfoil.reading import open_index
 from indexer import service
-from indexer.errors import RetryableError
+from indexer.notices import all_of
 from indexer.settings import Settings
-from indexer.store.compare import examine
-from indexer.store.database import open_store
-from indexer.sync import Progress as OnProgress
+from indexer.sync import SyncResult
 
 
 @click.group()
@@ -30,17 +28,50 @@ def index() -> None:
 
 @index.command()
 @click.option("--follow", is_flag=True, help="Go on following the chain until interrupted.")
-@common
-def run(common: Common, follow: bool) -> None:
-    """Catch up with the chain, and follow it where asked to."""
-    _check_chain(common.settings)
-    with _progress() as progress, _stopped_by_signals() as stop:
-        result = service.index_run(common.settings, follow=follow, progress=progress, stop=stop, on_retry=_tell_retry)
+@click.option("--wait", is_flag=True, help="Stand by while another process writes, and take over from it.")
+@with_settings(*Settings.model_fields)
+def run(common: Common, follow: bool, wait: bool) -> None:
+    """Catch up with the chain, and follow it where asked to.
+
+    Every setting may be given; see `counterfoil config` and docs/configuration.md. An interrupt, or SIGTERM, ends it
+    after the step that it is in; a second one at once.
+    """
+    settings = common.settings
+    logs.configure(settings.log_format)
+    with logs.logged_failures(settings.log_format):
+        _announce(common, follow)
+        with progress.shown(as_bar=settings.log_format == "text") as shown, _stopped_by_signals() as stop:
+            observer = all_of(logs.Reporter(), shown)
+            result = service.index_run(settings, follow, observer, stop=stop, wait=wait)
+    summary = _summary(result)
+    if settings.log_format == "json":
+        structlog.get_logger().info("stopped", **({} if result is None else asdict(result)), message=summary)
     if common.json:
-        print_json(asdict(result))
-        return
+        print_json(None if result is None else asdict(result))
+    else:
+        click.echo(summary)
+
+
+def _announce(common: Common, follow: bool) -> None:
+    """Say what is about to be done, once the node was seen to be on the right chain: nothing is opened before."""
+    log = structlog.get_logger()
+    if common.loaded.ignored:
+        names = ", ".join(common.loaded.ignored)
+        log.warning("ignored", variables=common.loaded.ignored, message=f"These are no settings, and ignored: {names}.")
+    plan = service.index_plan(common.settings)
+    aim = "following it from then on" if follow else "up to its head"
+    message = (
+        f"Indexing chain {plan.chain_id} from block {plan.first_block} into {plan.database}, {aim}; "
+        f"asking {', '.join(plan.providers)}."
+    )
+    log.info("starting", **asdict(plan), follow=follow, message=message)
+
+
+def _summary(result: SyncResult | None) -> str:
+    if result is None:
+        return "stopped while standing by; nothing was written"
     behind = ", held: the node's head is below the index" if result.held else ""
-    click.echo(
+    return (
         f"indexed to block {result.block} of {result.head}: {result.blocks} blocks, {result.logs} logs, "
         f"{result.reorgs} reorgs{behind}"
     )
@@ -97,32 +128,21 @@ def verify(ctx: click.Context, common: Common, against: str) -> None:
     found, and headers and raw logs against the other's.
     """
     result = service.index_verify(common.settings, against)
-    why = None if result.differs_at is None else _why(common.settings, against)
     if common.json:
-        print_json(asdict(result) | {"why": why})
+        print_json(asdict(result))
     elif result.differs_at is None:
-        click.echo(f"both indexes agree over blocks {result.first_block} to {result.last_block}")
+        click.echo(f"both indexes agree over blocks {result.first_block} to {result.last_block}{_uncompared(result)}")
     else:
-        say(f"the indexes differ from block {result.differs_at} on: {why}")
+        say(f"the indexes differ from block {result.differs_at} on: {result.why}{_uncompared(result)}")
     if result.differs_at is not None:
         ctx.exit(1)
 
 
-def _why(settings: Settings, against: str) -> str | None:
-    """What is wrong at the first block that differs, and in which index."""
-    with open_index(settings) as ours, open_store(against) as theirs:
-        return examine(ours, theirs).why
-
-
-def _check_chain(settings: Settings) -> None:
-    # Before the index is opened: a wrong or dead chain must leave no file behind.
-    from counterfoil.chain.connection import connect
-
-    connect(settings).close()
-
-
-def _tell_retry(error: RetryableError, seconds: float) -> None:
-    click.echo(clean(f"{error} Trying again in {seconds:g} s."), err=True)
+def _uncompared(result: service.Comparison) -> str:
+    """What the comparison had to leave out."""
+    if result.raw_logs_from == result.first_block:
+        return ""
+    return f"; raw logs were not compared before block {result.raw_logs_from}, where they are no longer kept"
 
 
 def _status_document(found: service.IndexStatus) -> dict[str, object]:
@@ -135,40 +155,21 @@ def _status_document(found: service.IndexStatus) -> dict[str, object]:
 
 
 @contextmanager
-def _progress() -> Iterator[OnProgress | None]:
-    screen = console(err=True)
-    if not screen.is_terminal:
-        yield None
-        return
-    columns = (
-        TextColumn("indexing"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("blocks"),
-        TextColumn("{task.fields[rate]} logs/s"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=screen, transient=True) as bar:
-        task = bar.add_task("indexing", total=None, rate=0)
-
-        def show(block: int, head: int, logs: int) -> None:
-            elapsed = bar.tasks[0].elapsed or 0
-            rate = round(logs / elapsed) if elapsed > 0 else 0
-            bar.update(task, completed=block, total=head, rate=rate)
-
-        yield show
-
-
-@contextmanager
 def _stopped_by_signals() -> Iterator[threading.Event]:
     stop = threading.Event()
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
     def ask_to_stop(_signal: int, _frame: FrameType | None) -> None:
         stop.set()
+        restore()  # whoever asks twice does not want to wait
 
-    before = {number: signal.signal(number, ask_to_stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in before:
+        signal.signal(number, ask_to_stop)
     try:
         yield stop
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        restore()

@@ -7,10 +7,11 @@ import click
 
 from counterfoil.receipts import ReceiptError
 from counterfoil.routing.lottery import LotteryError
-from indexer.errors import IndexerError, RetryableError
+from indexer.errors import IndexerError, RetryableError, StoreUnavailableError
 
 COMMANDS: Final = {
     "audit": "counterfoil.cli.audit:audit",
+    "config": "counterfoil.cli.config:config",
     "index": "counterfoil.cli.index:index",
     "node": "counterfoil.cli.node:node",
     "nodes": "counterfoil.cli.nodes:nodes",
@@ -55,6 +56,8 @@ class Commands(click.Group):
         """Run a command; what it raises on purpose becomes a sentence."""
         try:
             return super().invoke(ctx)
+        except StoreUnavailableError as error:
+            raise SentenceError(_sentence(error)) from error
         except RetryableError as error:
             raise SentenceError(f"{_sentence(error)} Check the RPC, then try again.") from error
         except (IndexerError, ReceiptError, LotteryError) as error:

@@ -5,56 +5,66 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final, Literal, ParamSpec, TypeVar, get_args, get_origin
 
 import click
-from pydantic import ValidationError
 
-from indexer.errors import QuestionError, SettingsError
+from indexer.errors import QuestionError
 from indexer.query import At as BlockName
 from indexer.query import named_block
-from indexer.settings import Settings, load_settings
+from indexer.settings import CONFIG, Loaded, Settings, flag_of, load
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _ADDRESS: Final = re.compile(r"0x[0-9a-fA-F]{40}")
+_SHORT: Final = {"rpc_url": "--rpc"}
+_PLACES: Final = ("home", "rpc_url", "database", "deployment")
 
 
 @dataclass(frozen=True, slots=True)
 class Common:
-    """What the shared options say: where things are, and whether to print JSON."""
+    """What the shared options say: the settings and where they come from, and whether to print JSON."""
 
-    settings: Settings
+    loaded: Loaded
     json: bool
 
-
-def common(command: Callable[..., R]) -> Callable[..., R]:
-    """Add --home, --rpc, --database, --deployment and --json; the command gets them as `common`."""
-
-    @click.option("--home", type=click.Path(path_type=Path), help="Folder of deployments, index and receipts.")
-    @click.option("--rpc", "rpc_url", help="URL of the chain's RPC.")
-    @click.option("--database", help="The index: a file or a database URL.")
-    @click.option("--deployment", type=click.Path(path_type=Path), help="The deployment file.")
-    @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-    @wraps(command)
-    def with_common(*arguments: Any, as_json: bool, **options: Any) -> R:  # noqa: ANN401
-        named = {name: options.pop(name) for name in ("home", "rpc_url", "database", "deployment")}
-        return command(*arguments, common=Common(settings_with(**named), as_json), **options)
-
-    return with_common
+    @property
+    def settings(self) -> Settings:
+        """The settings themselves."""
+        return self.loaded.settings
 
 
-def settings_with(**named: object) -> Settings:
-    """The settings of the environment, with those that a command named on top. Raises SettingsError."""
-    given = {name: value for name, value in named.items() if value is not None}
-    if not given:
-        return load_settings()
-    try:
-        return Settings(**given)  # type: ignore[arg-type]
-    except ValidationError as error:
-        wrong = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
-        raise SettingsError(f"Correct these options or settings: {wrong}.") from None
+def with_settings(*names: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """Add a flag for each of these settings, --config and --json; the command gets them as `common`."""
+
+    def add(command: Callable[..., R]) -> Callable[..., R]:
+        @wraps(command)
+        def with_common(*arguments: Any, config: Path | None, as_json: bool, **options: Any) -> R:  # noqa: ANN401
+            flags = {name: options.pop(name) for name in names}
+            return command(*arguments, common=Common(load(flags, config), as_json), **options)
+
+        wrapped: Callable[..., R] = click.option("--json", "as_json", is_flag=True, help="Print JSON.")(with_common)
+        file = click.Path(path_type=Path)
+        wrapped = click.option("--config", type=file, help=f"The file of settings; see also {CONFIG}.")(wrapped)
+        for name in reversed(names):
+            wrapped = _setting_option(name)(wrapped)
+        return wrapped
+
+    return add
+
+
+def _setting_option(name: str) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    field = Settings.model_fields[name]
+    kind: click.ParamType | None = None
+    if get_origin(field.annotation) is Literal:
+        kind = click.Choice(get_args(field.annotation))
+    flags = [_SHORT[name], flag_of(name)] if name in _SHORT else [flag_of(name)]
+    first_sentence = " ".join((field.description or "").split()).split(". ")[0].removesuffix(".") + "."
+    return click.option(*flags, name, type=kind, help=first_sentence)
+
+
+common = with_settings(*_PLACES)
 
 
 class At(click.ParamType):

@@ -7,18 +7,15 @@ from counterfoil.cli.options import Address, Common, common
 from counterfoil.cli.options import at as at_option
 from counterfoil.cli.output import amount, print_as_of, print_json, print_table, say
 from counterfoil.cli.receipt import candidate_rows
+from counterfoil.decision import NOBODY, decide, next_draw
 from counterfoil.documents import as_of_document
 from counterfoil.reading import open_index
-from counterfoil.receipts import Receipt, ReceiptError, Request, build, digest
+from counterfoil.receipts import digest
 from counterfoil.receipts.canonical import document
 from counterfoil.receipts.model import SAFE_INTEGER
 from counterfoil.routing import reasons
 from counterfoil.routing.lottery import NO_CAP
 from indexer import query
-from indexer.query import Store
-
-NOBODY = "0x" + "0" * 40
-_PAGE = 1000
 
 
 @click.command()
@@ -36,13 +33,10 @@ def route(common: Common, category: str, client: str, cap: int | None, nonce: in
     Without --client the weights and chances are everybody's, and the places are of a draw that nobody makes.
     """
     with open_index(common.settings) as store:
-        as_of = query.as_of(store, at)
+        snapshot = market.snapshot(store, category, at)
+        as_of = snapshot.as_of
         draw = next_draw(store, client, as_of.block) if nonce is None else nonce
-        try:
-            receipt = decide(store, category, client, draw, cap, as_of.block)
-        except ReceiptError as error:
-            # The words of a receipt's field, told of the argument that it came from.
-            raise ReceiptError(str(error).removeprefix("request.")) from error
+        receipt = decide(snapshot, query.status(store).value.addresses, client, draw, cap)
     if common.json:
         shown = {"as_of": as_of_document(as_of), "digest": digest(receipt), "decision": document(receipt)}
         print_json(shown)
@@ -56,27 +50,3 @@ def route(common: Common, category: str, client: str, cap: int | None, nonce: in
     if receipt.ranking.relaxed and cap is not None:
         say(reasons.relaxed(cap, len(receipt.candidates)))
     say(f"draw {draw} of {client}, {cap_words}: {receipt.reason}")
-
-
-def decide(store: Store, category: str, client: str, nonce: int, cap: int | None, block: int) -> Receipt:
-    """The receipt of a draw over the index as of a block. Raises ReceiptError where nothing can be chosen."""
-    snapshot = market.snapshot(store, category, block)
-    return build(
-        chain_id=snapshot.chain_id,
-        contracts=query.status(store).value.addresses,
-        snapshot_block=snapshot.block,
-        snapshot_hash=snapshot.block_hash,
-        request=Request(category=category, client=client, nonce=nonce, price_cap=cap),
-        candidates=snapshot.candidates,
-    )
-
-
-def next_draw(store: Store, client: str, block: int) -> int:
-    """The number of a client's next draw as of a block: one more than the greatest of its sessions."""
-    greatest, after = -1, 0
-    while True:
-        page = query.sessions(store, client=client, after=after, limit=_PAGE, at=block).value
-        greatest = max([greatest, *(row.nonce for row in page.items)])
-        if page.next is None:
-            return greatest + 1
-        after = page.next

@@ -61,6 +61,7 @@ def play(console: Console, sessions: int, keep: bool, home: Path) -> int:
     empty(home)
     chain_port, api_port = free_ports(1, CHAIN_PORT)[0], free_ports(1, API_PORT)[0]
     environment = {
+        "COUNTERFOIL_CONFIG": os.devnull,
         "COUNTERFOIL_HOME": str(home),
         "COUNTERFOIL_RPC_URL": f"http://127.0.0.1:{chain_port}",
         "COUNTERFOIL_POLL_SECONDS": "0.1",

@@ -83,7 +83,7 @@ class Receipt:
     previous: str | None
     draw_seed: str
     ranking: Ranking
-    order: tuple[int, ...]
+    order: Sequence[int]
     choice: int
     reason: str
 
@@ -106,7 +106,7 @@ def build(
     routable listings of the category after `snapshot_block`, `skipped` has one entry for each attempt before.
     Raises ReceiptError, with a sentence, for inputs no decision can follow from.
     """
-    listed = tuple(candidates)
+    listed = candidates if isinstance(candidates, tuple) else tuple(candidates)  # a slate keeps its weights
     _check_frame(chain_id, contracts, snapshot_block, snapshot_hash, previous)
     _check_request(request)
     if len(listed) > MAX_CANDIDATES:
@@ -136,7 +136,7 @@ def build(
 def replay(receipt: Receipt) -> Ranking:
     """Rank again from nothing but the receipt's own inputs."""
     seed = _seed(receipt.snapshot_hash, receipt.request)
-    return _rank(receipt.candidates, seed, receipt.request.price_cap)
+    return _rank(tuple(receipt.candidates), seed, receipt.request.price_cap)
 
 
 def _seed(snapshot_hash: str, request: Request) -> bytes:
@@ -151,7 +151,7 @@ def _rank(candidates: Sequence[Candidate], seed: bytes, price_cap: int | None) -
         raise ReceiptError(str(error)) from error
 
 
-def _order(ranking: Ranking, request: Request) -> tuple[int, ...]:
+def _order(ranking: Ranking, request: Request) -> Sequence[int]:
     if request.pinned is None:
         return ranking.order
     try:

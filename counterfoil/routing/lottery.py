@@ -4,15 +4,18 @@ Everything is an integer; a term is a WAD (10**18 is one). RoutingLens computes 
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate, pairwise
+from functools import cached_property, lru_cache, partial
+from itertools import pairwise
+from operator import attrgetter
 from types import MappingProxyType
 
 from eth_hash.auto import keccak
 
 from counterfoil.routing import reasons
+from counterfoil.routing.draw import Order, sums_of
 
 __all__ = [
     "ALGORITHM",
@@ -23,7 +26,9 @@ __all__ = [
     "Candidate",
     "Drop",
     "LotteryError",
+    "Order",
     "Ranking",
+    "Slate",
     "Terms",
     "category_id",
     "draw_seed",
@@ -38,6 +43,8 @@ WAD = 10**18
 NO_CAP = 2**256 - 1
 AMOUNT_LIMIT = 2**128
 COUNT_LIMIT = 2**32
+MAX_WEIGHINGS = 8
+"""How many sets of kept candidates a slate remembers the weights of."""
 
 _LIMITS = {
     "service_id": NO_CAP + 1,
@@ -71,8 +78,10 @@ class Candidate:
     max_concurrent: int
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            _check_integer(self.service_id, field.name, getattr(self, field.name))
+        for name, limit in _LIMITS.items():
+            number = getattr(self, name)
+            if type(number) is not int or not 0 <= number < limit:
+                raise LotteryError(_impossible(self.service_id, name, number))
         if self.rating_sum > 100 * self.rating_count:
             raise LotteryError(
                 f"candidate {self.service_id}: rating_sum {self.rating_sum} is more than 100 for each of "
@@ -100,47 +109,105 @@ class Drop:
     sentence: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ranking:
-    """One draw. `candidates` and `kept` ascend by service_id; `order` is every kept one as drawn."""
+    """One draw. `candidates` and `kept` ascend by service_id; `order` is every kept one, drawn as far as it is read."""
 
     candidates: tuple[Candidate, ...]
     seed: bytes
     price_cap: int | None
     kept: tuple[int, ...]
-    dropped: Mapping[int, Drop]
     terms: Mapping[int, Terms]
     relaxed: bool
-    order: tuple[int, ...]
+    order: Order
+
+    @cached_property
+    def dropped(self) -> Mapping[int, Drop]:
+        """What the price guard dropped, by service_id."""
+        total, count = sum(candidate.price for candidate in self.candidates), len(self.candidates)
+        gone = [candidate for candidate in self.candidates if candidate.service_id not in self.terms]
+        return MappingProxyType({one.service_id: _drop(one.price, self.price_cap, total, count) for one in gone})
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What a kept candidate is measured by: the largest stake and the lowest price of the kept ones."""
+
+    stake: int
+    price: int
+
+
+@dataclass(frozen=True, slots=True)
+class Weighing:
+    """Kept candidates with their terms, and the tree of their weights: all of a draw that is not its seed."""
+
+    scale: Scale
+    kept: tuple[int, ...]
+    terms: Mapping[int, Terms]
+    sums: Sequence[int]
+
+
+class Slate(tuple[Candidate, ...]):
+    """The candidates of a category, ascending by service_id; remembers how they weigh, so that a draw only draws.
+
+    Threads may share one. Raises LotteryError for a service named twice.
+    """
+
+    _prices: list[int]
+    _fair: int
+    _weigh_up_to: Callable[[int], Weighing]
+
+    def __new__(cls, candidates: Iterable[Candidate] = ()) -> "Slate":
+        """Sort the candidates; a slate is given back as it is."""
+        return candidates if isinstance(candidates, cls) else cls._made(candidates, Scale(0, 0), {})
+
+    @classmethod
+    def _made(cls, candidates: Iterable[Candidate], scale: Scale, known: Mapping[int, Terms]) -> "Slate":
+        slate = super().__new__(cls, _sorted_once(candidates))
+        slate._prices = sorted(candidate.price for candidate in slate)
+        # The highest price that is not above 120% of the average.
+        slate._fair = 120 * sum(slate._prices) // (100 * len(slate)) if slate else 0
+        slate._weigh_up_to = lru_cache(maxsize=MAX_WEIGHINGS)(partial(_weigh, tuple(slate), scale, known))
+        return slate
+
+    def changed(self, services: Collection[int], candidates: Iterable[Candidate]) -> "Slate":
+        """Replace what some services had here by new candidates of theirs; terms that stay are not made again."""
+        weighing, _ = self.weighing()
+        known = {service_id: terms for service_id, terms in weighing.terms.items() if service_id not in services}
+        stay = [candidate for candidate in self if candidate.service_id not in services]
+        return self._made([*stay, *candidates], weighing.scale, known)
+
+    def weighing(self, price_cap: int | None = None) -> tuple[Weighing, bool]:
+        """Weigh those whom the price guard keeps, and say whether it had to be relaxed.
+
+        It keeps the cheapest: the dearest price of a kept one says who they are.
+        """
+        limit = self._fair if price_cap is None else min(self._fair, price_cap)
+        count = bisect_right(self._prices, limit)
+        # Only a cap can drop everyone: a price above 120% of the average always leaves a lower one.
+        relaxed = count == 0 and len(self) > 0
+        dearest = self._prices[count - 1] if self else 0
+        return self._weigh_up_to(dearest), relaxed
 
 
 def rank(candidates: Iterable[Candidate], seed: bytes, price_cap: int | None = None) -> Ranking:
-    """Rank the routable candidates of one category, in any order of input.
+    """Rank the routable candidates of one category, in any order of input; a Slate is not weighed twice.
 
     `seed` is the 32 bytes of `draw_seed`; `price_cap` is the soft cap in base units a call (None: no cap).
     No candidates give an empty ranking. Raises LotteryError for a seed of another length, a cap that is no
     uint256 and a service named twice. Source: design section 5.
     """
-    ordered = _sorted_once(candidates)
+    slate = Slate(candidates)
     _check_seed_and_cap(seed, price_cap)
-    dropped = _guard(ordered, price_cap)
-    # Only a cap can drop everyone: a price above 120% of the average always leaves a lower one.
-    relaxed = bool(ordered) and len(dropped) == len(ordered)
-    if relaxed:
-        dropped = {}
-    kept = [candidate for candidate in ordered if candidate.service_id not in dropped]
-    terms = _score(kept)
-    weights = [terms[candidate.service_id].weight for candidate in kept]
-    ids = [candidate.service_id for candidate in kept]
+    weighing, relaxed = slate.weighing(price_cap)
     return Ranking(
-        candidates=ordered,
+        candidates=slate,
         seed=seed,
         price_cap=price_cap,
-        kept=tuple(ids),
-        dropped=MappingProxyType(dropped),
-        terms=MappingProxyType(terms),
+        kept=weighing.kept,
+        terms=weighing.terms,
         relaxed=relaxed,
-        order=_draw(ids, weights, seed),
+        order=Order(weighing.kept, weighing.sums, seed),
     )
 
 
@@ -167,23 +234,24 @@ def promised_shares(ranking: Ranking, attempt: int = 0) -> dict[int, Fraction]:
     Candidates that were dropped or have been drawn already have chance 0. The bias of reducing 256 bits
     modulo the total is below 2**-180 and left out. Raises LotteryError when the order has no such draw.
     """
-    left = set(_left_at(ranking, attempt))
-    weights = {service_id: ranking.terms[service_id].weight for service_id in left}
+    gone = set(_drawn_before(ranking, attempt))
+    weights = {service_id: ranking.terms[service_id].weight for service_id in ranking.kept if service_id not in gone}
     total = sum(weights.values())
     shares = {candidate.service_id: Fraction(0) for candidate in ranking.candidates}
-    for service_id in left:
-        shares[service_id] = Fraction(weights[service_id], total) if total else Fraction(1, len(left))
+    for service_id, weight in weights.items():
+        shares[service_id] = Fraction(weight, total) if total else Fraction(1, len(weights))
     return shares
 
 
 def reason(ranking: Ranking, attempt: int = 0) -> str:
     """Why `order[attempt]` was chosen, in a sentence. Raises LotteryError when the order has no such draw."""
-    left = _left_at(ranking, attempt)
-    winner = left[0]
-    kept, dropped = len(ranking.kept), len(ranking.dropped)
-    total = sum(ranking.terms[service_id].weight for service_id in left)
+    gone = _drawn_before(ranking, attempt)
+    winner = ranking.order[attempt]
+    kept, dropped = len(ranking.kept), len(ranking.candidates) - len(ranking.kept)
+    total = sum(terms.weight for terms in ranking.terms.values())
+    total -= sum(ranking.terms[service_id].weight for service_id in gone)
     if total == 0:
-        return reasons.won_evenly(winner, attempt, len(left), kept, dropped)
+        return reasons.won_evenly(winner, attempt, kept - attempt, kept, dropped)
     return reasons.won(winner, attempt, ranking.terms[winner].weight, total, kept, dropped)
 
 
@@ -195,36 +263,35 @@ def pinned_reason(ranking: Ranking, service_id: int) -> str:
     return reasons.pinned(service_id, drop.sentence if drop else None)
 
 
-def _left_at(ranking: Ranking, attempt: int) -> tuple[int, ...]:
+def _drawn_before(ranking: Ranking, attempt: int) -> tuple[int, ...]:
     if not 0 <= attempt < len(ranking.order):
         kept = reasons.plural(len(ranking.order), "candidate")
         raise LotteryError(f"there is no attempt {attempt} of {kept}; attempts count from 0")
-    return ranking.order[attempt:]
+    return ranking.order[:attempt]
 
 
-def _guard(candidates: Sequence[Candidate], price_cap: int | None) -> dict[int, Drop]:
-    count = len(candidates)
-    total = sum(candidate.price for candidate in candidates)
-    dropped: dict[int, Drop] = {}
-    for candidate in candidates:
-        if price_cap is not None and candidate.price > price_cap:
-            dropped[candidate.service_id] = Drop("cap", reasons.above_cap(candidate.price, price_cap))
-        elif candidate.price * count * 100 > 120 * total:
-            sentence = reasons.above_average(candidate.price, total, count)
-            dropped[candidate.service_id] = Drop("average", sentence)
-    return dropped
+def _drop(price: int, price_cap: int | None, total: int, count: int) -> Drop:
+    if price_cap is not None and price > price_cap:
+        return Drop("cap", reasons.above_cap(price, price_cap))
+    return Drop("average", reasons.above_average(price, total, count))
 
 
-def _score(kept: Sequence[Candidate]) -> dict[int, Terms]:
+def _weigh(candidates: Sequence[Candidate], known_scale: Scale, known: Mapping[int, Terms], dearest: int) -> Weighing:
+    """Weigh the candidates up to a price; `known` are terms that hold where the scale is still `known_scale`."""
+    kept = [candidate for candidate in candidates if candidate.price <= dearest]
     most_stake = max((candidate.stake for candidate in kept), default=0)
-    least_price = min((candidate.price for candidate in kept), default=0)
-    return {candidate.service_id: _terms(candidate, most_stake, least_price) for candidate in kept}
+    scale = Scale(most_stake, min((candidate.price for candidate in kept), default=0))
+    if scale != known_scale:
+        known = {}
+    terms = {one.service_id: known.get(one.service_id) or _terms(one, scale) for one in kept}
+    sums = sums_of([one.weight for one in terms.values()])
+    return Weighing(scale, tuple(terms), MappingProxyType(terms), sums)
 
 
-def _terms(candidate: Candidate, most_stake: int, least_price: int) -> Terms:
+def _terms(candidate: Candidate, scale: Scale) -> Terms:
     reputation = _reputation(candidate)
-    stake = candidate.stake * WAD // most_stake if most_stake else 0
-    cheapness = least_price * WAD // candidate.price if candidate.price else WAD
+    stake = candidate.stake * WAD // scale.stake if scale.stake else 0
+    cheapness = scale.price * WAD // candidate.price if candidate.price else WAD
     headroom = _headroom(candidate)
     quality = (4 * reputation + 4 * stake + 2 * cheapness) // 10
     weight = quality * (WAD // 10 + 9 * headroom // 10) // WAD
@@ -243,22 +310,8 @@ def _headroom(candidate: Candidate) -> int:
     return WAD - candidate.active_sessions * WAD // candidate.max_concurrent
 
 
-def _draw(ids: Sequence[int], weights: Sequence[int], seed: bytes) -> tuple[int, ...]:
-    ids_left, weights_left = list(ids), list(weights)
-    order: list[int] = []
-    for draw in range(len(ids)):
-        cumulative = list(accumulate(weights_left))
-        if cumulative[-1] == 0:
-            cumulative = list(range(1, len(ids_left) + 1))
-        number = int.from_bytes(keccak(seed + draw.to_bytes(32, "big")), "big") % cumulative[-1]
-        winner = bisect_right(cumulative, number)
-        order.append(ids_left.pop(winner))
-        weights_left.pop(winner)
-    return tuple(order)
-
-
 def _sorted_once(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
-    ordered = tuple(sorted(candidates))
+    ordered = tuple(sorted(candidates, key=attrgetter("service_id")))
     for before, after in pairwise(ordered):
         if before.service_id == after.service_id:
             raise LotteryError(f"service {after.service_id} is named twice among the candidates")
@@ -274,13 +327,12 @@ def _check_seed_and_cap(seed: bytes, price_cap: int | None) -> None:
         raise LotteryError(f"the price cap {price_cap!r} is not an unsigned integer of 256 bits")
 
 
-def _check_integer(service_id: int, name: str, number: object) -> None:
+def _impossible(service_id: int, name: str, number: object) -> str:
     if type(number) is not int:
-        raise LotteryError(f"candidate {service_id!r}: {name} is not an integer but {number!r}")
+        return f"candidate {service_id!r}: {name} is not an integer but {number!r}"
     if number < 0:
-        raise LotteryError(f"candidate {service_id}: {name} is negative ({number})")
-    if number >= _LIMITS[name]:
-        raise LotteryError(f"candidate {service_id}: {name} {number} is not below {_LIMITS[name]}")
+        return f"candidate {service_id}: {name} is negative ({number})"
+    return f"candidate {service_id}: {name} {number} is not below {_LIMITS[name]}"
 
 
 def _address_word(address: str) -> bytes:

@@ -2,11 +2,13 @@
 
 Nothing stored is believed: the digest of each block is made again from the rows that began in it, as `indexer.digest`
 defines it, and must be the stored one. The end of each row's validity, which no digest covers, must be where the next
-row of its key begins. Headers and raw logs, from which everything is rebuilt, must be the same on both sides.
+row of its key begins. Headers and raw logs, from which everything is rebuilt, must be the same on both sides; raw
+logs are compared from the first block on of which neither has let them go.
 """
 
 import heapq
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -20,8 +22,8 @@ from indexer.digest import next_digest
 from indexer.errors import StoreError, UnknownBlockError
 from indexer.project import Changes, PlacedFact, Rejection
 from indexer.rows import FACTS, VERSIONED, Parameter, Row, Versioned, columns_of, key_of
-from indexer.store.database import Store
-from indexer.store.reader import digest_at, first_block, read_cursor, read_meta
+from indexer.store.database import Store, database_sentences
+from indexer.store.reader import Cursor, digest_at, first_block, read_cursor, read_meta
 from indexer.store.tables import BLOCK, QUARANTINE, RAW_LOG, table_of
 
 _ROWS_A_FETCH = 1000  # what is held of each table at a time
@@ -40,10 +42,14 @@ Item = tuple[int, Any]
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The blocks that were compared, the first one that differs, and in a sentence how (None: they agree)."""
+    """The blocks that were compared, the first one that differs, and in a sentence how (None: they agree).
+
+    `raw_logs_from` is the first block whose raw logs were compared: those before it were pruned on one side at least.
+    """
 
     first_block: int
     last_block: int
+    raw_logs_from: int
     differs_at: int | None = None
     why: str | None = None
 
@@ -71,6 +77,21 @@ class _Block:
     fault: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """One side of the comparison: a snapshot, and how messages call it."""
+
+    connection: Connection
+    label: str
+    cursor: Cursor
+    first: int
+    open_reads: ExitStack
+
+    @property
+    def raw_logs_from(self) -> int:
+        return self.first if self.cursor.raw_logs_from is None else self.cursor.raw_logs_from
+
+
 def compare(ours: Store, theirs: Store) -> tuple[int, int, int | None]:
     """Give the first and last block that both hold, and the first one where they differ (None: they agree)."""
     found = examine(ours, theirs)
@@ -83,16 +104,24 @@ def examine(ours: Store, theirs: Store) -> Comparison:
     Raises StoreError when they are of different deployments or a row cannot be read at all, UnknownBlockError when one
     is empty.
     """
-    with ours.read() as left, theirs.read() as right:
+    with ours.read(unbounded=True) as left, theirs.read(unbounded=True) as right, ExitStack() as open_reads:
         _check_same_deployment(ours, theirs, left, right)
-        first = min(_first(left, ours.label), _first(right, theirs.label))
-        last = min(_last(left), _last(right))
-        pairs = zip(_blocks(left, ours.label, first, last), _blocks(right, theirs.label, first, last), strict=True)
-        for mine, other in pairs:
-            why = _difference(mine, other)
+        mine, other = _index(left, ours.label, open_reads), _index(right, theirs.label, open_reads)
+        first, last = min(mine.first, other.first), min(mine.cursor.number, other.cursor.number)
+        logs_from = max(mine.raw_logs_from, other.raw_logs_from)
+        for here, there in zip(*(_blocks(side, first, last, logs_from) for side in (mine, other)), strict=True):
+            why = _difference(here, there)
             if why is not None:
-                return Comparison(first, last, mine.number, why)
-        return Comparison(first, last)
+                return Comparison(first, last, logs_from, here.number, why)
+        return Comparison(first, last, logs_from)
+
+
+def _index(connection: Connection, label: str, open_reads: ExitStack) -> _Index:
+    with database_sentences(label):
+        cursor, first = read_cursor(connection), first_block(connection)
+    if cursor is None or first is None:
+        raise UnknownBlockError(f"The index at {label} is empty: fill it with `counterfoil index run`.")
+    return _Index(connection, label, cursor, first, open_reads)
 
 
 def _difference(mine: _Block, other: _Block) -> str | None:
@@ -116,27 +145,17 @@ def _check_same_deployment(ours: Store, theirs: Store, left: Connection, right: 
         )
 
 
-def _first(connection: Connection, label: str) -> int:
-    first = first_block(connection)
-    if first is None:
-        raise UnknownBlockError(f"The index at {label} is empty: fill it with `counterfoil index run`.")
-    return first
-
-
-def _last(connection: Connection) -> int:
-    cursor = read_cursor(connection)
-    return cursor.number if cursor else 0
-
-
 # --- one index, block by block
 
 
-def _blocks(connection: Connection, label: str, first: int, last: int) -> Iterator[_Block]:
+def _blocks(index: _Index, first: int, last: int, logs_from: int) -> Iterator[_Block]:
     """Give every block from `first` to `last`, those that are missing as such. Rows before `first` count to it."""
-    previous = digest_at(connection, first - 1)
-    wrong_end = max(first, _first_wrong_end(connection, last + 1))
+    label = index.label
+    with database_sentences(label):
+        previous = digest_at(index.connection, first - 1)
+        wrong_end = max(first, _first_wrong_end(index.connection, last + 1))
     expected = first
-    for number, items in groupby(_items(connection, label, first, last), key=itemgetter(0)):
+    for number, items in groupby(_items(index, first, last, logs_from), key=itemgetter(0)):
         yield from _missing(label, expected, number)
         block = _block(number, [item for _, item in items], previous, label)
         if block.fault is None and number >= wrong_end:
@@ -184,53 +203,56 @@ def _place(item: PlacedFact) -> tuple[int, int]:
 # --- reading
 
 
-def _items(connection: Connection, label: str, first: int, last: int) -> Iterator[Item]:
-    """Everything stored of blocks up to `last`, in their order."""
+def _items(index: _Index, first: int, last: int, logs_from: int) -> Iterator[Item]:
+    """Everything stored of blocks up to `last`, in their order; raw logs from `logs_from` on."""
     streams = [
-        _headers(connection, label, first, last),
-        _logs(connection, label, last),
-        _rejections(connection, label, last),
-        *(_rows(connection, label, row_type, last) for row_type in (*VERSIONED, *FACTS)),
+        _headers(index, first, last),
+        _logs(index, logs_from, last),
+        _rejections(index, last),
+        *(_rows(index, row_type, last) for row_type in (*VERSIONED, *FACTS)),
     ]
     for number, item in heapq.merge(*streams, key=itemgetter(0)):
         yield max(number, first), item
 
 
-def _headers(connection: Connection, label: str, first: int, last: int) -> Iterator[Item]:
+def _headers(index: _Index, first: int, last: int) -> Iterator[Item]:
     columns = [BLOCK.c[name] for name in ("number", "hash", "parent_hash", "timestamp", "digest")]
     query = select(*columns).where(BLOCK.c.number.between(first, last)).order_by(BLOCK.c.number)
-    return ((number, _Header(*values)) for number, *values in _stream(connection, label, query))
+    return ((number, _Header(*values)) for number, *values in _stream(index, query))
 
 
-def _logs(connection: Connection, label: str, last: int) -> Iterator[Item]:
-    query = select(RAW_LOG).where(RAW_LOG.c.block_number <= last).order_by(RAW_LOG.c.block_number)
-    return ((row[0], _RawLog(tuple(row))) for row in _stream(connection, label, query))
+def _logs(index: _Index, first: int, last: int) -> Iterator[Item]:
+    query = select(RAW_LOG).where(RAW_LOG.c.block_number.between(first, last)).order_by(RAW_LOG.c.block_number)
+    return ((row[0], _RawLog(tuple(row))) for row in _stream(index, query))
 
 
-def _rejections(connection: Connection, label: str, last: int) -> Iterator[Item]:
+def _rejections(index: _Index, last: int) -> Iterator[Item]:
     columns = [QUARANTINE.c[name] for name in ("block_number", "log_index", "reason")]
     query = select(*columns).where(QUARANTINE.c.block_number <= last).order_by(QUARANTINE.c.block_number)
-    return ((number, Rejection(*values)) for number, *values in _stream(connection, label, query))
+    return ((number, Rejection(*values)) for number, *values in _stream(index, query))
 
 
-def _rows(connection: Connection, label: str, row_type: type[Any], last: int) -> Iterator[Item]:
+def _rows(index: _Index, row_type: type[Any], last: int) -> Iterator[Item]:
     """The rows of a table by the block in which they begin."""
     table = table_of(row_type)
     versioned = issubclass(row_type, Versioned)
     place = [table.c.valid_from] if versioned else [table.c.valid_from, table.c.log_index]
     columns = [table.c[name] for name in columns_of(row_type)]
     query = select(*place, *columns).where(table.c.valid_from <= last).order_by(table.c.valid_from)
-    for values in _stream(connection, label, query):
+    for values in _stream(index, query):
         row: Row = row_type(*values[len(place) :])
         yield values[0], row if versioned else PlacedFact(values[1], row)  # type: ignore[arg-type]
 
 
-def _stream(connection: Connection, label: str, query: Select[Any]) -> Iterator[Any]:
+def _stream(index: _Index, query: Select[Any]) -> Iterator[Any]:
+    """Read through a cursor of the server's, where it has one: no table is ever held as a whole."""
     try:
-        yield from connection.execute(query, execution_options={"yield_per": _ROWS_A_FETCH})
+        with database_sentences(index.label):
+            found = index.connection.execute(query, execution_options={"yield_per": _ROWS_A_FETCH})
+            yield from index.open_reads.enter_context(found)
     except (ValueError, TypeError) as error:
         table = query.get_final_froms()[0]
-        raise StoreError(f"A row of {table} in the index at {label} cannot be read: {_MEND}.") from error
+        raise StoreError(f"A row of {table} in the index at {index.label} cannot be read: {_MEND}.") from error
 
 
 def _first_wrong_end(connection: Connection, otherwise: int) -> int:

@@ -1,11 +1,11 @@
 """The current rows of a database as the fold reads them, cached for one transaction."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 
 from sqlalchemy import Connection, Select, func, select
 
 from indexer.project import Changes, V
-from indexer.rows import Key, Session, Versioned, columns_of, key_of
+from indexer.rows import VERSIONED, Key, Session, Versioned, columns_of, key_of
 from indexer.store.tables import table_of
 
 _KEYS_A_QUERY = 400
@@ -16,44 +16,46 @@ class CurrentRows:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._rows: dict[tuple[type[Versioned], Key], Versioned | None] = {}
-        self._stored: set[tuple[type[Versioned], Key]] = set()
+        self._rows: dict[type[Versioned], dict[Key, Versioned | None]] = {row_type: {} for row_type in VERSIONED}
+        self._stored: dict[type[Versioned], set[Key]] = {row_type: set() for row_type in VERSIONED}
         sessions = table_of(Session)
         self._session_count = connection.execute(select(func.max(sessions.c.number))).scalar() or 0
 
     def get(self, row_type: type[V], key: Key) -> V | None:
         """Give the current row of a key."""
-        if (row_type, key) not in self._rows:
+        rows = self._rows[row_type]
+        if key not in rows:
             self.prefetch({row_type: [key]})
-        row = self._rows[row_type, key]
-        return row if isinstance(row, row_type) else None
+        return rows[key]  # type: ignore[return-value]
 
     def session_count(self) -> int:
         """Give how many sessions were ever opened."""
         return self._session_count
 
-    def is_stored(self, row_type: type[Versioned], key: Key) -> bool:
-        """Tell whether the database, before this transaction, had a current row of this key."""
-        return (row_type, key) in self._stored
+    def stored(self, row_type: type[Versioned]) -> Set[Key]:
+        """Give the keys of which the database, before this transaction, had a current row, as far as they were read."""
+        return self._stored[row_type]
 
     def prefetch(self, keys: Mapping[type[Versioned], Iterable[Key]]) -> None:
         """Read rows that are not read yet, many a query."""
         for row_type, wanted in keys.items():
-            unread = [key for key in wanted if (row_type, key) not in self._rows]
-            self._rows.update(dict.fromkeys((row_type, key) for key in unread))
+            rows, stored = self._rows[row_type], self._stored[row_type]
+            unread = [key for key in wanted if key not in rows]
+            rows.update(dict.fromkeys(unread))
             build: Callable[..., Versioned] = row_type
             for some in _chunks(unread):
                 for values in self._connection.execute(_select_current(row_type, some)):
                     row = build(*values)
-                    self._rows[row_type, key_of(row)] = row
-                    self._stored.add((row_type, key_of(row)))
+                    key = key_of(row)
+                    rows[key] = row
+                    stored.add(key)
 
     def apply(self, changes: Changes) -> None:
         """Let the next block see what this one changed."""
         for row in changes.versions:
-            place = (type(row), key_of(row))
-            self._session_count += isinstance(row, Session) and self._rows.get(place) is None
-            self._rows[place] = row
+            row_type, key = type(row), key_of(row)
+            self._session_count += row_type is Session and self._rows[row_type].get(key) is None
+            self._rows[row_type][key] = row
 
 
 def _select_current(row_type: type[Versioned], keys: list[Key]) -> Select[tuple[object, ...]]:

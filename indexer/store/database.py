@@ -1,47 +1,67 @@
 """Opening a database, and everything in which SQLite and PostgreSQL differ."""
 
-import fcntl
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, select, text
+from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DatabaseError, DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from indexer.errors import LockedError, StoreError
-from indexer.store.tables import META, METADATA, SCHEMA_VERSION
+from indexer.errors import StoreError, StoreUnavailableError
+from indexer.store import schema
+from indexer.store.lock import Patience, WriterSession, writer_lock
 
-_ADVISORY_LOCK = 0x434F554E544552  # any number of our own
 _BUSY_SECONDS = 10
+"""How long a write waits for somebody else's lock on rows or file."""
+_READ_SECONDS = 60
+"""How long PostgreSQL works on one statement of a question."""
+_OLDEST_POSTGRESQL = 15
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """An opened index. Every `read` is a transaction of its own on a connection of its own."""
+    """An opened index. Every `read` is a transaction of its own on a connection of its own.
+
+    What the database itself fails at comes out as a sentence: StoreUnavailableError where waiting may help (it is
+    locked, restarting, or out of reach), StoreError otherwise (it is full, damaged, or not ours to read).
+    """
 
     engine: Engine
     label: str
     """How messages call it: a path, or a URL without its password."""
+    lock: WriterSession | None = None
+    """The session that may write, where the database knows such a thing."""
 
     @contextmanager
-    def read(self) -> Iterator[Connection]:
+    def read(self, *, unbounded: bool = False) -> Iterator[Connection]:
         """Open one consistent snapshot; nothing that a writer does meanwhile shows in it.
 
-        The database's own failures come out as SQLAlchemy's; `database_sentences` turns them into StoreErrors.
+        `unbounded` is for a walk over everything: no statement is ended for the time it takes.
         """
-        with self.engine.connect() as connection:
+        with database_sentences(self.label), self.engine.connect() as connection:
+            if unbounded:
+                _lift_time_limit(connection)
             yield connection
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """Open a transaction that writes: all of it is kept, or nothing when an exception leaves the block."""
-        with database_sentences(self.label), self.engine.connect() as plain:
-            connection = plain.execution_options(counterfoil_writes=True)
-            with connection.begin():
-                yield connection
+        with database_sentences(self.label), self._writing() as connection, connection.begin():
+            _lift_time_limit(connection)
+            yield connection
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        if self.lock is not None:
+            yield self.lock.connection()
+            return
+        with self.engine.connect() as plain:
+            yield plain.execution_options(counterfoil_writes=True)
 
     def close(self) -> None:
         """Let go of all connections."""
@@ -56,58 +76,120 @@ class Store:
 
 @contextmanager
 def database_sentences(label: str) -> Iterator[None]:
-    """Turn the database's own failures (locked, full, damaged) into a StoreError."""
+    """Turn the database's own failures into StoreUnavailableError where waiting may help, else into StoreError."""
     try:
         yield
-    except DatabaseError as error:
+    except (DBAPIError, PoolTimeoutError) as error:
+        if isinstance(error, PoolTimeoutError) or _may_pass(error):
+            raise StoreUnavailableError(
+                f"The database of the index at {label} is locked or does not answer ({_cause(error)}): see that it "
+                "runs and that no other program holds the database."
+            ) from error
         raise StoreError(
             f"The index at {label} cannot be read or written ({_cause(error)}): see that the disk has space and that "
-            "no other program holds the database, or name another in COUNTERFOIL_DATABASE."
+            "the database is whole, or name another in COUNTERFOIL_DATABASE."
         ) from error
 
 
-def database_url(path_or_url: str | Path) -> URL:
+# Connection lost, too many clients, shut down or starting, statement ended, lock not free, conflict with another.
+_PASSING_STATES = ("08", "53300", "57", "55P03", "40")
+_PASSING_SQLITE = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+
+
+def _may_pass(error: DBAPIError) -> bool:
+    code = getattr(error.orig, "sqlite_errorcode", None)
+    if isinstance(error.orig, sqlite3.Error):
+        return code is not None and code & 0xFF in _PASSING_SQLITE
+    state = getattr(error.orig, "sqlstate", None)
+    unreachable = state is None and type(error.orig).__name__ == "OperationalError"
+    return error.connection_invalidated or unreachable or str(state).startswith(_PASSING_STATES)
+
+
+def database_url(path_or_url: str | Path, setting: str = "COUNTERFOIL_DATABASE") -> URL:
     """Read a path of a SQLite file or a database URL; StoreError when it is neither."""
     given = str(path_or_url)
     try:
         url = make_url(given if "://" in given else f"sqlite:///{given}")
     except ArgumentError:
-        raise StoreError("The database setting is neither a path nor a URL: correct COUNTERFOIL_DATABASE.") from None
+        raise StoreError(f"The database is neither a path nor a URL: correct {setting}.") from None
     if url.drivername in {"postgres", "postgresql"}:
         return url.set(drivername="postgresql+psycopg")
+    if url.get_backend_name() not in {"sqlite", "postgresql"}:
+        raise StoreError(f"The database is neither SQLite nor PostgreSQL: correct {setting}.")
     if url.get_backend_name() == "sqlite" and url.database in {None, "", ":memory:"}:
-        raise StoreError("An index in memory cannot be shared: name a file in COUNTERFOIL_DATABASE.")
+        raise StoreError(f"An index in memory cannot be shared: name a file in {setting}.")
     return url
 
 
-def open_store(path_or_url: str | Path, *, create: bool = False) -> Store:
-    """Open an index for questions; with `create`, make its tables where they are missing.
+def open_store(path_or_url: str | Path, *, setting: str = "COUNTERFOIL_DATABASE") -> Store:
+    """Open an index for questions.
 
-    Raises StoreError when the database is missing, unreadable or of another schema version.
+    `setting` is what messages ask to correct. Raises StoreError when the database is missing, unreadable or of another
+    schema revision.
     """
-    url = database_url(path_or_url)
-    label = _label(url)
-    if create:
-        _make_folder(url)
-    elif url.get_backend_name() == "sqlite" and not Path(str(url.database)).is_file():
+    url = database_url(path_or_url, setting)
+    label = label_of(url)
+    if url.get_backend_name() == "sqlite" and not Path(str(url.database)).is_file():
         raise StoreError(f"There is no index at {label}: build it with `counterfoil index run`.")
-    try:
+    with _opening(label, setting):
         store = Store(_engine(url), label)
-        if create:
-            _enter_wal(store)
-            _create_tables(store)
-        _check_version(store)
-    except (DBAPIError, ModuleNotFoundError, NoSuchModuleError) as error:  # no driver, or no database at all
-        raise StoreError(
-            f"The index at {label} cannot be opened ({_cause(error)}): check COUNTERFOIL_DATABASE."
-        ) from None
+        try:
+            _check_server(store)
+            schema.check(_revision(store), label)
+        except BaseException:
+            store.close()
+            raise
     return store
 
 
-def _label(url: URL) -> str:
+@contextmanager
+def open_locked(path_or_url: str | Path, patience: Patience | None = None) -> Iterator[Store]:
+    """Open an index for the one process that writes: made where it is missing, upgraded where it is old.
+
+    Raises StoreError as `open_store` does, LockedError when another process writes, at once or when `patience` is over.
+    """
+    url = database_url(path_or_url)
+    label = label_of(url)
+    _make_folder(url)
+    with ExitStack() as stack:
+        with _opening(label, "COUNTERFOIL_DATABASE"):
+            store = stack.enter_context(Store(_engine(url), label))
+            _check_server(store)
+            # The lock comes before the tables: whoever stands by must not touch them under another's hands.
+            session = stack.enter_context(writer_lock(store.engine, label, patience))
+            locked = replace(store, lock=session)
+            _enter_wal(locked)
+            _upgrade(locked)
+            schema.check(_revision(locked), label)
+        yield locked
+
+
+@contextmanager
+def _opening(label: str, setting: str) -> Iterator[None]:
+    try:
+        yield
+    except (DBAPIError, sqlite3.Error, ModuleNotFoundError, NoSuchModuleError) as error:  # no driver, or no database
+        raise StoreError(f"The index at {label} cannot be opened ({_cause(error)}): check {setting}.") from None
+
+
+def _revision(store: Store) -> str | None:
+    with store.engine.connect() as connection:
+        return schema.revision_of(connection)
+
+
+def _upgrade(locked: Store) -> None:
+    found = _revision(locked)
+    if schema.is_known(found) and not schema.is_newest(found):  # what is unknown, the check that follows refuses
+        with locked.write() as connection:
+            schema.upgrade(connection)
+
+
+def label_of(url: URL) -> str:
+    """Give what messages call a database: its path, or its URL without what may be secret."""
     if url.get_backend_name() == "sqlite":
         return str(url.database)
-    return url.render_as_string(hide_password=True)
+    shown = {name: value for name, value in url.query.items() if name in {"host", "port", "options"}}
+    return url.set(query=shown).render_as_string(hide_password=True)
 
 
 def _cause(error: Exception) -> str:
@@ -125,33 +207,40 @@ def _make_folder(url: URL) -> None:
         raise StoreError(f"The folder {folder} cannot be made ({error.strerror}): set COUNTERFOIL_HOME.") from None
 
 
-def _create_tables(store: Store) -> None:
-    with store.write() as connection:
-        METADATA.create_all(connection)
-        if connection.execute(select(META.c.value).where(META.c.name == "schema_version")).first() is None:
-            connection.execute(META.insert().values(name="schema_version", value=str(SCHEMA_VERSION)))
-
-
-def _check_version(store: Store) -> None:
-    with store.read() as connection:
-        found = connection.execute(select(META.c.value).where(META.c.name == "schema_version")).scalar()
-    if found != str(SCHEMA_VERSION):
-        raise StoreError(
-            f"The index at {store.label} has schema version {found}, this program writes {SCHEMA_VERSION}: "
-            "move it away and run `counterfoil index run` again."
-        )
-
-
 # --- where SQLite and PostgreSQL differ
+
+
+_POSTGRESQL_CONNECTION = {
+    "application_name": "counterfoil", "client_encoding": "utf8", "connect_timeout": "10",
+    "tcp_user_timeout": "30000", "keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3",
+}  # fmt: skip
+"""What a URL may override; seconds, but tcp_user_timeout in milliseconds."""
 
 
 def _engine(url: URL) -> Engine:
     if url.get_backend_name() == "postgresql":
-        return create_engine(url, isolation_level="REPEATABLE READ", pool_pre_ping=True)
+        given = {name: value for name, value in _POSTGRESQL_CONNECTION.items() if name not in url.query}
+        engine = create_engine(
+            url, isolation_level="REPEATABLE READ", pool_pre_ping=True, pool_size=5, max_overflow=20, connect_args=given
+        )
+        event.listen(engine, "connect", _prepare_postgresql)
+        return engine
     engine = create_engine(url, max_overflow=-1, connect_args={"timeout": _BUSY_SECONDS})
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _prepare_postgresql(connection: Any, _: object) -> None:  # noqa: ANN401
+    for setting in (
+        f"statement_timeout = '{_READ_SECONDS}s'",
+        f"lock_timeout = '{_BUSY_SECONDS}s'",
+        "client_connection_check_interval = '1s'",  # a dead writer lets go of its lock in mid-statement
+        "jit = off",  # costs more than it gains on lookups
+        "random_page_cost = 1.1",  # lookups along an index are what this schema is made for
+    ):
+        connection.execute(f"SET {setting}")
+    connection.commit()
 
 
 def _prepare_sqlite(connection: Any, _: object) -> None:  # noqa: ANN401
@@ -176,36 +265,18 @@ def _begin_sqlite(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-@contextmanager
-def writer_lock(store: Store) -> Iterator[None]:
-    """Hold the right to write; the operating system or the server releases it when the process dies.
-
-    Raises LockedError at once when somebody else holds it.
-    """
-    if store.engine.dialect.name == "postgresql":
-        with _advisory_lock(store):
-            yield
+def _check_server(store: Store) -> None:
+    if store.engine.dialect.name != "postgresql":
         return
-    path = Path(f"{store.engine.url.database}.lock")
-    with path.open("a") as file:
-        _lock_file(file, store.label)
-        yield
-
-
-def _lock_file(file: IO[str], label: str) -> None:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise LockedError(_locked_message(label)) from None
-
-
-def _locked_message(label: str) -> str:
-    return f"Another process writes to the index at {label}: stop it, or use another COUNTERFOIL_DATABASE."
-
-
-@contextmanager
-def _advisory_lock(store: Store) -> Iterator[None]:
     with store.engine.connect() as connection:
-        if not connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": _ADVISORY_LOCK}).scalar():
-            raise LockedError(_locked_message(store.label))
-        yield
+        version = int(connection.exec_driver_sql("SHOW server_version_num").scalar_one()) // 10_000
+        encoding = connection.exec_driver_sql("SHOW server_encoding").scalar()
+    if version < _OLDEST_POSTGRESQL:
+        raise StoreError(f"The server of {store.label} is PostgreSQL {version}: use {_OLDEST_POSTGRESQL} or newer.")
+    if encoding != "UTF8":
+        raise StoreError(f"The database {store.label} is encoded in {encoding}: create one with ENCODING 'UTF8'.")
+
+
+def _lift_time_limit(connection: Connection) -> None:
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql("SET LOCAL statement_timeout = 0")

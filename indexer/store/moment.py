@@ -1,18 +1,41 @@
 """One snapshot of the index as of one block: what every question stands on."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, FromClause, RowMapping, Select, Table, and_, false, func, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Result,
+    RowMapping,
+    Select,
+    Table,
+    false,
+    func,
+    select,
+)
 
+from indexer.decode import UNKNOWN_EVENT
 from indexer.errors import QuestionError, UnknownBlockError
-from indexer.rows import Session, columns_of
+from indexer.rows import (
+    Capability,
+    Key,
+    Node,
+    NodeLoad,
+    NodeReputation,
+    NodeStake,
+    Parameter,
+    Service,
+    Session,
+    Versioned,
+)
 from indexer.store.database import Store
 from indexer.store.reader import Cursor, first_block, read_cursor, read_meta
-from indexer.store.tables import BLOCK, METADATA, QUARANTINE, RAW_LOG, table_of
-from indexer.views import Answer, AsOf, NodeView, Page, ServiceView, Status
+from indexer.store.tables import BLOCK, QUARANTINE, RAW_LOG, table_of
+from indexer.store.versions import Rows, row_of, rows_of
+from indexer.views import Answer, AsOf, CandidateRow, NodeView, ServiceView, Status
 
 T = TypeVar("T")
 At = int | str | None
@@ -24,23 +47,20 @@ _HASH = re.compile(r"0x[0-9a-f]{64}")
 
 
 class Moment:
-    """One question: a snapshot, a block, and the conditions that follow from it."""
+    """One question: a snapshot, a block, and the rows that held after it."""
 
     def __init__(self, connection: Connection, meta: Mapping[str, str], cursor: Cursor, block: RowMapping) -> None:
         self.connection = connection
         self._meta = meta
         self._cursor = cursor
-        self._is_head = block["number"] == cursor.number
         self._digest = str(block["digest"])
+        self.is_head = block["number"] == cursor.number
         self.as_of = AsOf(
             chain_id=int(meta["chain_id"]),
             block=block["number"],
             hash=block["hash"],
             timestamp=block["timestamp"],
             finalized=cursor.finalized is not None and block["number"] <= cursor.finalized,
-        )
-        self.service, self.node, self._stake, self._load, self._reputation = (
-            METADATA.tables[name] for name in ("service", "node", "node_stake", "node_load", "node_reputation")
         )
         rules = {name: value for contract, name, value in self.parameters() if contract == "NodeRegistry"}
         self._min_stake = int(rules.get("min_stake", 0))
@@ -50,102 +70,94 @@ class Moment:
         """Name the block of a value."""
         return Answer(self.as_of, value)
 
-    def rows(self, query: Select[*tuple[object, ...]]) -> Sequence[RowMapping]:
-        """Run a query in this snapshot."""
-        return self.connection.execute(query).mappings().all()
+    def run(self, query: Select[*tuple[Any, ...]]) -> Result[*tuple[Any, ...]]:
+        """Run a query in this snapshot, as of this block."""
+        return self.connection.execute(query, {"at": self.as_of.block})
 
-    def valid(self, table: Table) -> ColumnElement[bool]:
-        """Law 2: the version that holds after this block."""
-        if self._is_head:
-            return table.c.valid_to.is_(None)
-        block = self.as_of.block
-        return and_(table.c.valid_from <= block, or_(table.c.valid_to.is_(None), table.c.valid_to > block))
+    def all(self, query: Select[*tuple[Any, ...]]) -> Sequence[RowMapping]:
+        """Give all rows of a query."""
+        return self.run(query).mappings().all()
+
+    def page(self, rows: Rows, order: str, after: int, limit: int) -> tuple[Sequence[RowMapping], int | None]:
+        """Give the rows whose `order` column lies beyond `after`, `limit` at most, and where the next page begins."""
+        column = rows.key.c[order]
+        found = self.all(rows.query.where(column > bounded_id(after)).order_by(column).limit(page_limit(limit) + 1))
+        return found[:limit], found[limit - 1][order] if len(found) > limit else None
 
     def parameters(self) -> list[tuple[str, str, str]]:
         """List the constructor arguments that are known after this block."""
-        table = METADATA.tables["parameter"]
+        table = table_of(Parameter)
         query = select(table.c.contract, table.c.name, table.c.value).where(table.c.valid_from <= self.as_of.block)
         return [(row.contract, row.name, row.value) for row in self.connection.execute(query)]
 
-    def _of_node(self, owner: Table) -> FromClause:
-        joined: FromClause = owner
-        for table in (self.node, self._stake, self._load, self._reputation):
-            if table is not owner:
-                joined = joined.join(table, and_(table.c.node_id == owner.c.node_id, self.valid(table)))
-        return joined
+    def find(self, row_type: type[Versioned], key: Key) -> RowMapping | None:
+        """Give the row of a key."""
+        given = dict(zip(row_type.KEY, key, strict=True))
+        query = row_of(row_type)  # type: ignore[arg-type]  # a class is hashable
+        return self.connection.execute(query, given | {"at": self.as_of.block}).mappings().first()
 
-    def services(self) -> Select[*tuple[object, ...]]:
+    def rows(self, row_type: type[Versioned], view: type[Any], *of_node: type[Versioned]) -> Rows:
+        """Select what a view has of the rows of a type, and of other rows of the same node."""
+        return rows_of(self.connection.dialect.name, row_type, view, *of_node)  # type: ignore[arg-type]  # as above
+
+    # --- services, nodes, sessions
+
+    def candidates(self) -> Rows:
+        """Select what routing reads of services: of those that are routable (NodeRegistry's rule)."""
+        return self._routable(self.rows(Service, CandidateRow, NodeStake, NodeLoad, NodeReputation))
+
+    def services(self, *, routable: bool = False) -> Rows:
         """Select services with what counts of their nodes, as `service_view` wants them."""
-        columns = (
-            *[self.service.c[name] for name in ("service_id", "node_id", "category_id", "category", "price")],
-            *[self.service.c[name] for name in ("metadata_uri", "active")],
-            self.node.c.operator, self.node.c.endpoint, self._stake.c.stake, self._load.c.active_sessions,
-            self._reputation.c.rating_sum, self._reputation.c.rating_count,
-        )  # fmt: skip
-        return select(*columns).select_from(self._of_node(self.service)).where(self.valid(self.service))
+        rows = self.rows(Service, ServiceView, Node, NodeStake, NodeLoad, NodeReputation)
+        return self._routable(rows) if routable else rows
 
-    def routable(self) -> ColumnElement[bool]:
-        """NodeRegistry's rule: the listing is active and its node holds min_stake."""
-        return and_(self.service.c.active, self._stake.c.stake >= self._min_stake)
+    def _routable(self, rows: Rows) -> Rows:
+        return rows.where(rows.held["active"], rows.held["stake"] >= self._min_stake)
 
     def _max_concurrent(self, stake: int) -> int:
         return stake // self._stake_per_slot if self._stake_per_slot else 0
 
+    def candidate_rows(self, query: Select[*tuple[Any, ...]]) -> tuple[CandidateRow, ...]:
+        """Make values of what `candidates` selects, in the order of the fields."""
+        found = self.run(query).all()
+        return tuple(CandidateRow(*(*row, self._max_concurrent(row.stake))) for row in found)
+
     def service_view(self, row: RowMapping) -> ServiceView:
         """Make a value of a row of `services`."""
-        return ServiceView(
-            **row,
-            routable=row["active"] and row["stake"] >= self._min_stake,
-            max_concurrent=self._max_concurrent(row["stake"]),
+        routable = row["active"] and row["stake"] >= self._min_stake
+        return ServiceView(**row, routable=routable, max_concurrent=self._max_concurrent(row["stake"]))
+
+    def nodes(self) -> Rows:
+        """Select nodes with stake, load and reputation, as `node_views` wants them."""
+        return self.rows(Node, NodeView, NodeStake, NodeLoad, NodeReputation)
+
+    def node_views(self, found: Sequence[RowMapping]) -> tuple[NodeView, ...]:
+        """Make values of rows of `nodes`; reads their capabilities."""
+        rows = self.rows(Capability, Capability)
+        theirs = rows.where(rows.key.c.node_id.in_([row["node_id"] for row in found]), rows.held["enabled"])
+        enabled: dict[int, list[str]] = {}
+        for row in self.all(theirs.query):
+            enabled.setdefault(row["node_id"], []).append(row["capability"])
+        return tuple(
+            NodeView(
+                **row,
+                max_concurrent=self._max_concurrent(row["stake"]),
+                capabilities=tuple(sorted(enabled.get(row["node_id"], ()))),
+            )
+            for row in found
         )
 
-    def nodes(self) -> Select[*tuple[object, ...]]:
-        """Select nodes with stake, load and reputation, as `node_view` wants them."""
-        columns = (
-            self.node.c.node_id, self.node.c.operator, self.node.c.endpoint,
-            self._stake.c.stake, self._stake.c.unbonding, self._stake.c.release_at, self._load.c.active_sessions,
-            *[self._reputation.c[name] for name in ("rating_sum", "rating_count", "unpaid_count")],
-            *[self._reputation.c[name] for name in ("paid_weight", "weighted_sum")],
-        )  # fmt: skip
-        return select(*columns).select_from(self._of_node(self.node)).where(self.valid(self.node))
-
-    def node_view(self, row: RowMapping) -> NodeView:
-        """Make a value of a row of `nodes`; reads its capabilities."""
-        capability = METADATA.tables["capability"]
-        enabled = select(capability.c.capability).where(
-            capability.c.node_id == row["node_id"], capability.c.enabled, self.valid(capability)
-        )
-        return NodeView(
-            **row,
-            max_concurrent=self._max_concurrent(row["stake"]),
-            capabilities=tuple(sorted(self.connection.execute(enabled).scalars())),
-        )
-
-    def sessions(self) -> Select[*tuple[object, ...]]:
+    def sessions(self) -> Rows:
         """Select sessions."""
+        rows = self.rows(Session, Session)
+        return rows.where(rows.key.c.number <= self._last_session())
+
+    def _last_session(self) -> int:
+        """Give the number of the last session opened by this block: numbers follow the order of opening."""
         table = table_of(Session)
-        return select(*[table.c[name] for name in columns_of(Session)]).where(self.valid(table))
-
-    def page(
-        self,
-        query: Select[*tuple[object, ...]],
-        order: ColumnElement[int],
-        after: int,
-        limit: int,
-        view: Callable[[RowMapping], T],
-    ) -> Answer[Page[T]]:
-        """Answer with the rows whose `order` column lies beyond `after`, `limit` at most."""
-        found = self.rows(query.where(order > bounded_id(after)).order_by(order).limit(page_limit(limit) + 1))
-        more = len(found) > limit
-        last = found[limit - 1][order.key] if more else None  # type: ignore[index]
-        return self.answer(Page(tuple(view(row) for row in found[:limit]), last))
-
-    def _count(self, name: str) -> int:
-        table = METADATA.tables[name]
-        query = select(func.count()).select_from(table)
-        if "valid_to" in table.c:
-            query = query.where(self.valid(table))
-        return self.connection.execute(query).scalar_one()
+        opened = select(table.c.number).where(table.c.valid_to.is_(None), table.c.opened_block <= self.as_of.block)
+        newest = opened.order_by(table.c.opened_block.desc(), table.c.number.desc()).limit(1)
+        return self.connection.execute(newest).scalar() or 0
 
     def status(self) -> Status:
         """Say what the index is of and how far it is."""
@@ -156,12 +168,21 @@ class Moment:
             addresses={k.removeprefix(prefix): v for k, v in self._meta.items() if k.startswith(prefix)},
             finalized_block=self._cursor.finalized,
             digest=self._digest,
-            raw_logs=self._count(RAW_LOG.name),
-            quarantined=self._count(QUARANTINE.name),
-            nodes=self._count("node"),
-            services=self._count("service"),
-            sessions=self._count("session"),
+            raw_logs=self._count(RAW_LOG),
+            raw_logs_from=self._cursor.raw_logs_from,
+            quarantined=self._count(QUARANTINE),
+            unknown_events=self._count(QUARANTINE, QUARANTINE.c.reason == UNKNOWN_EVENT),
+            nodes=self._count_current(Node),
+            services=self._count_current(Service),
+            sessions=self._last_session(),
         )
+
+    def _count(self, table: Table, *conditions: ColumnElement[bool]) -> int:
+        return self.connection.execute(select(func.count()).select_from(table).where(*conditions)).scalar_one()
+
+    def _count_current(self, row_type: type[Versioned]) -> int:
+        table = table_of(row_type)
+        return self._count(table, table.c.valid_to.is_(None))
 
 
 @contextmanager

@@ -15,11 +15,13 @@ class Cursor:
     number: int
     hash: str
     finalized: int | None
+    raw_logs_from: int | None = None
+    """The first block whose raw logs are kept, None while none were pruned."""
 
 
 def read_cursor(connection: Connection) -> Cursor | None:
     """Give how far the index is, None while it is empty."""
-    row = connection.execute(select(CURSOR.c.number, CURSOR.c.hash, CURSOR.c.finalized)).first()
+    row = connection.execute(select(CURSOR.c.number, CURSOR.c.hash, CURSOR.c.finalized, CURSOR.c.raw_logs_from)).first()
     return None if row is None else Cursor(*row)
 
 

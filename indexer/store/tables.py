@@ -2,17 +2,22 @@
 
 Law 2 (design section 1): a versioned row is valid in [valid_from, valid_to), valid_to NULL while it is current; one
 version per key and block. Facts and raw logs are identified by their place, so that no text can make them collide.
+
+Every key has exactly one current row, whatever happened to it. So the partial indexes over current rows list the keys
+of a question in order, and the primary key leads from each of them to its version at a block: an answer costs the
+same with one version of a key as with a million. What is declared here is what `migrations` leads to.
 """
 
 from typing import Any
 
-from sqlalchemy import BigInteger, Index, Table, Text, text
+from sqlalchemy import BigInteger, Index, Table, text
 from sqlmodel import Field, MetaData, SQLModel
 
 from indexer.rows import Row
-from indexer.store.types import Uint256
+from indexer.store.types import BYTEWISE, Uint256
 
-SCHEMA_VERSION = 1
+REVISIONS = ("1", "2")
+"""The schema's revisions, in order; an index has the last one. See `migrations/versions`."""
 METADATA = MetaData()
 _CURRENT = text("valid_to IS NULL")
 _CLOSED = text("valid_to IS NOT NULL")
@@ -33,13 +38,23 @@ def _amount() -> Any:  # noqa: ANN401
 
 
 def _text(**options: Any) -> Any:  # noqa: ANN401
-    return Field(sa_type=Text, **options)
+    return Field(sa_type=BYTEWISE, **options)
+
+
+def _current(name: str, *columns: str, unique: bool = False) -> Index:
+    """Index the current rows: the keys of a question, in the order of the last column."""
+    return Index(name, *columns, unique=unique, sqlite_where=_CURRENT, postgresql_where=_CURRENT)
+
+
+def _fact_index(table: str, column: str) -> Index:
+    """Index a table of facts by a column, in the order of their logs."""
+    return Index(f"{table}_{column}", column, "valid_from", "log_index")
 
 
 def _versioned(table: str, *key: str) -> tuple[Index, ...]:
     """Index a versioned table: one current version per key, and both ends of validity for rollbacks."""
     return (
-        Index(f"{table}_current", *key, unique=True, sqlite_where=_CURRENT, postgresql_where=_CURRENT),
+        _current(f"{table}_current", *key, unique=True),
         Index(f"{table}_valid_from", "valid_from"),
         Index(f"{table}_valid_to", "valid_to", sqlite_where=_CLOSED, postgresql_where=_CLOSED),
     )
@@ -61,6 +76,8 @@ class CursorTable(Base, table=True):
     number: int = _number()
     hash: str = _text()
     finalized: int | None = _number(nullable=True)
+    raw_logs_from: int | None = _number(nullable=True)
+    """The first block whose raw logs are kept; NULL while none were pruned."""
 
 
 class BlockTable(Base, table=True):
@@ -101,7 +118,7 @@ class NodeTable(Base, table=True):
     """Versions of `rows.Node`."""
 
     __tablename__ = "node"
-    __table_args__ = _versioned("node", "node_id")
+    __table_args__ = (*_versioned("node", "node_id"), Index("node_operator", "operator", "node_id"))
     node_id: int = _number(primary_key=True)
     valid_from: int = _number(primary_key=True)
     valid_to: int | None = _number(nullable=True)
@@ -138,11 +155,15 @@ class ServiceTable(Base, table=True):
     """Versions of `rows.Service`."""
 
     __tablename__ = "service"
-    __table_args__ = (*_versioned("service", "service_id"), Index("service_category", "category_id"))
+    __table_args__ = (
+        *_versioned("service", "service_id"),
+        _current("service_category", "category_id", "service_id"),
+        _current("service_node", "node_id", "service_id"),
+    )
     service_id: int = _number(primary_key=True)
     valid_from: int = _number(primary_key=True)
     valid_to: int | None = _number(nullable=True)
-    node_id: int = _number(index=True)
+    node_id: int = _number()
     category_id: str = _text()
     category: str = _text()
     price: int = _amount()
@@ -180,14 +201,22 @@ class SessionTable(Base, table=True):
     """Versions of `rows.Session`."""
 
     __tablename__ = "session"
-    __table_args__ = _versioned("session", "session_id")
+    __table_args__ = (
+        *_versioned("session", "session_id"),
+        _current("session_number", "number", unique=True),
+        _current("session_client", "client", "number"),
+        _current("session_service", "service_id", "number"),
+        _current("session_node", "node_id", "number"),
+        _current("session_opened", "opened_block", "number"),
+        _current("session_status", "status", "number"),
+    )
     session_id: str = _text(primary_key=True)
     valid_from: int = _number(primary_key=True)
     valid_to: int | None = _number(nullable=True)
-    number: int = _number(index=True)
-    client: str = _text(index=True)
+    number: int = _number()
+    client: str = _text()
     service_id: int = _number()
-    node_id: int = _number(index=True)
+    node_id: int = _number()
     operator: str = _text()
     signer: str = _text()
     price: int = _amount()
@@ -202,7 +231,7 @@ class SessionTable(Base, table=True):
     draw_seed: str = _text()
     price_cap: int = _amount()
     decision: str = _text()
-    opened_block: int = _number(index=True)
+    opened_block: int = _number()
     status: int = _number()
     closes_at: int = _number()
     paid: int = _amount()
@@ -225,12 +254,16 @@ class DisputeTable(Base, table=True):
     """Versions of `rows.Dispute`."""
 
     __tablename__ = "dispute"
-    __table_args__ = _versioned("dispute", "dispute_id")
+    __table_args__ = (
+        *_versioned("dispute", "dispute_id"),
+        _current("dispute_session", "session_id", "dispute_id"),
+        _current("dispute_node", "node_id", "dispute_id"),
+    )
     dispute_id: int = _number(primary_key=True)
     valid_from: int = _number(primary_key=True)
     valid_to: int | None = _number(nullable=True)
-    session_id: str = _text(index=True)
-    node_id: int = _number(index=True)
+    session_id: str = _text()
+    node_id: int = _number()
     client: str = _text()
     claim: int = _amount()
     bond: int = _amount()
@@ -265,10 +298,11 @@ class RatingTable(Base, table=True):
     """`rows.Rating`."""
 
     __tablename__ = "rating"
+    __table_args__ = (_fact_index("rating", "node_id"), _fact_index("rating", "session_id"))
     valid_from: int = _number(primary_key=True)
     log_index: int = _number(primary_key=True)
-    session_id: str = _text(index=True)
-    node_id: int = _number(index=True)
+    session_id: str = _text()
+    node_id: int = _number()
     client: str = _text()
     service_id: int = _number()
     score: int = _number()
@@ -280,11 +314,12 @@ class ExperienceTable(Base, table=True):
     """`rows.Experience`."""
 
     __tablename__ = "experience"
+    __table_args__ = (_fact_index("experience", "service_id"), _fact_index("experience", "session_id"))
     valid_from: int = _number(primary_key=True)
     log_index: int = _number(primary_key=True)
-    session_id: str = _text(index=True)
+    session_id: str = _text()
     tool: str = _text()
-    service_id: int = _number(index=True)
+    service_id: int = _number()
     need: str = _text()
     task: str = _text()
     worked: bool
@@ -301,9 +336,10 @@ class SlashTable(Base, table=True):
     """`rows.Slash`."""
 
     __tablename__ = "slash"
+    __table_args__ = (_fact_index("slash", "node_id"),)
     valid_from: int = _number(primary_key=True)
     log_index: int = _number(primary_key=True)
-    node_id: int = _number(index=True)
+    node_id: int = _number()
     from_stake: int = _amount()
     from_unbonding: int = _amount()
     recipient: str = _text()

@@ -1,10 +1,14 @@
-"""Column types: 256-bit amounts that keep their value and their order in SQL on every database."""
+"""Column types: 256-bit amounts and text that keep their value and their order in SQL on every database."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import CHAR, Numeric
+from sqlalchemy import CHAR, Numeric, Text
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator, TypeEngine
+
+BYTEWISE = Text().with_variant(Text(collation="C"), "postgresql")
+"""Text that sorts by its bytes, as SQLite's does: PostgreSQL's own order depends on the machine's locale."""
 
 _DIGITS = 78  # of 2^256 - 1
 _LIMIT = 1 << 256
@@ -27,12 +31,15 @@ class Uint256(TypeDecorator[int]):
 
     def process_bind_param(self, value: int | None, dialect: Dialect) -> Any:  # noqa: ANN401
         """Write a number; ValueError outside 0 to 2^256 - 1."""
-        if value is None:
-            return None
-        if not 0 <= value < _LIMIT:
-            raise ValueError("an amount is outside of a uint256")
-        return value if dialect.name == "postgresql" else f"{value:078d}"
+        return None if value is None else stored([value], dialect)[0]
 
     def process_result_value(self, value: Any, dialect: Dialect) -> int | None:  # noqa: ANN401, ARG002
         """Read a number."""
         return None if value is None else int(value)
+
+
+def stored(amounts: Sequence[int], dialect: Dialect) -> Sequence[int | str]:
+    """Write amounts as their columns hold them; ValueError outside 0 to 2^256 - 1."""
+    if amounts and not (min(amounts) >= 0 and max(amounts) < _LIMIT):
+        raise ValueError("an amount is outside of a uint256")
+    return amounts if dialect.name == "postgresql" else list(map("{:078d}".format, amounts))

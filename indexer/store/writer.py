@@ -1,23 +1,29 @@
 """Writing a range, undoing blocks, and rebuilding: each one transaction, by the one process that holds the lock."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+import gc
+from collections import defaultdict
+from collections.abc import Iterator, Sequence, Set
+from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import Connection, Table, bindparam, delete, select, update
+from sqlalchemy import Connection, bindparam, delete, select, update
 
 from indexer.chain import Header, Log
 from indexer.decode import LogDecoder
 from indexer.deployment import Deployment
 from indexer.digest import NO_DIGEST
-from indexer.errors import StoreError
+from indexer.errors import ForkError, StoreError
 from indexer.fold import FoldedBlock, fold_range
 from indexer.rows import FACTS, VERSIONED, Fact, Key, Versioned, columns_of, key_of, values_of
+from indexer.store.bulk import Value, close_versions, insert_rows
 from indexer.store.current import CurrentRows
-from indexer.store.database import Store, open_store, writer_lock
-from indexer.store.reader import Cursor, digest_at, read_cursor, read_meta
+from indexer.store.database import Store, open_locked
+from indexer.store.lock import Patience
+from indexer.store.reader import Cursor, read_cursor, read_meta
+from indexer.store.retention import need_raw_logs, prune_raw_logs
 from indexer.store.tables import BLOCK, CURSOR, META, QUARANTINE, RAW_LOG, table_of
 
+_ALLOCATIONS_A_COLLECTION = 100_000
 _BLOCKS_A_STEP = 1000  # of a rebuild, so that its memory stays bounded
 
 
@@ -47,9 +53,18 @@ class Writer:
             roll_back(connection, ancestor)
             self._append(connection, headers, logs, finalized)
 
-    def rebuild(self) -> int:
-        """Make all projections and digests again from the raw logs, without the chain; gives the blocks done."""
+    def prune(self, keep_blocks: int) -> int:
+        """Let raw logs go that lie more than `keep_blocks` below the final block: one bounded step; gives how many."""
         with self.store.write() as connection:
+            return prune_raw_logs(connection, keep_blocks)
+
+    def rebuild(self) -> int:
+        """Make all projections and digests again from the raw logs, without the chain; gives the blocks done.
+
+        Raises StoreError where raw logs were pruned.
+        """
+        with self.store.write() as connection:
+            need_raw_logs(connection, self.deployment.first_block, self.store.label)
             _clear_projections(connection)
             digest, done = NO_DIGEST, 0
             for headers in _stored_headers(connection):
@@ -65,25 +80,35 @@ class Writer:
         self, connection: Connection, headers: Sequence[Header], logs: Sequence[Log], finalized: int | None
     ) -> None:
         state = CurrentRows(connection)
-        before = digest_at(connection, headers[0].number - 1)
+        before = _digest_before(connection, headers[0])
         folded = fold_range(headers, logs, self.decoder, state, before)
-        _insert(connection, BLOCK, [_block_row(block) for block in folded])
-        _insert(connection, RAW_LOG, [_log_row(log) for block in folded for log in block.logs])
+        _write_source(connection, folded)
         _write_projections(connection, folded, state)
         _move_cursor(connection, headers[-1], finalized)
 
 
 @contextmanager
-def open_writer(path_or_url: str | Path, deployment: Deployment) -> Iterator[Writer]:
-    """Open an index for writing, and bind a new one to its deployment.
+def open_writer(
+    path_or_url: str | Path, deployment: Deployment, *, patience: Patience | None = None
+) -> Iterator[Writer]:
+    """Open an index for writing (see `open_locked`), and bind a new one to its deployment.
 
     Raises LockedError when another process writes to it, StoreError when it belongs to another deployment.
     """
-    with ExitStack() as stack:
-        store = stack.enter_context(open_store(path_or_url, create=True))
-        stack.enter_context(writer_lock(store))
+    with open_locked(path_or_url, patience) as store, _rare_collections():
         _bind(store, deployment)
         yield Writer(store, deployment)
+
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """A range makes very many values and no cycles: going through them for garbage took a fifth of the time."""
+    before = gc.get_threshold()
+    gc.set_threshold(_ALLOCATIONS_A_COLLECTION, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _identity(deployment: Deployment) -> dict[str, str]:
@@ -101,9 +126,9 @@ def _identity(deployment: Deployment) -> dict[str, str]:
 def _bind(store: Store, deployment: Deployment) -> None:
     wanted = _identity(deployment)
     with store.write() as connection:
-        found = {name: value for name, value in read_meta(connection).items() if name != "schema_version"}
+        found = read_meta(connection)
         if not found:
-            _insert(connection, META, [{"name": name, "value": value} for name, value in wanted.items()])
+            insert_rows(connection, META, ("name", "value"), list(wanted.items()))
             return
     if found != wanted:
         differing = sorted(name for name in found.keys() | wanted.keys() if found.get(name) != wanted.get(name))
@@ -115,88 +140,71 @@ def _bind(store: Store, deployment: Deployment) -> None:
 
 # --- rows
 
-
-def _insert(connection: Connection, table: Table, values: list[dict[str, object]]) -> None:
-    if values:
-        connection.execute(table.insert(), values)
-
-
-def _block_row(block: FoldedBlock) -> dict[str, object]:
-    header = block.header
-    return {
-        "number": header.number, "hash": header.hash, "parent_hash": header.parent_hash,
-        "timestamp": header.timestamp, "digest": block.digest,
-    }  # fmt: skip
+_BLOCK_COLUMNS = ("number", "hash", "parent_hash", "timestamp", "digest")
+_LOG_COLUMNS = ("block_number", "log_index", "block_hash", "tx_hash", "tx_index", "address", "topics", "data")
+_REJECTION_COLUMNS = ("block_number", "log_index", "reason")
+_Begun = tuple[int, Versioned]
+"""A version and the block in which it begins."""
 
 
-def _log_row(log: Log) -> dict[str, object]:
-    return {
-        "block_number": log.block_number, "log_index": log.log_index, "block_hash": log.block_hash,
-        "tx_hash": log.tx_hash, "tx_index": log.tx_index, "address": log.address,
-        "topics": ",".join(log.topics), "data": log.data,
-    }  # fmt: skip
+def _write_source(connection: Connection, folded: Sequence[FoldedBlock]) -> None:
+    headers = [(block.header, block.digest) for block in folded]
+    insert_rows(connection, BLOCK, _BLOCK_COLUMNS, [(*header[:4], digest) for header, digest in headers])
+    logs = [(*log[:6], ",".join(log.topics), log.data) for block in folded for log in block.logs]
+    insert_rows(connection, RAW_LOG, _LOG_COLUMNS, logs)
 
 
 def _write_projections(connection: Connection, folded: Sequence[FoldedBlock], state: CurrentRows) -> None:
-    for row_type in VERSIONED:
-        _write_versions(connection, row_type, folded, state)
-    for fact_type in FACTS:
-        _insert(connection, table_of(fact_type), _fact_rows(fact_type, folded))
-    quarantined: list[dict[str, object]] = [
-        {"block_number": block.header.number, "log_index": item.log_index, "reason": item.reason}
-        for block in folded
-        for item in block.changes.rejections
-    ]
-    _insert(connection, QUARANTINE, quarantined)
-
-
-def _fact_rows(fact_type: type[Fact], folded: Sequence[FoldedBlock]) -> list[dict[str, object]]:
-    names = columns_of(fact_type)
-    return [
-        {"valid_from": block.header.number, "log_index": item.log_index}
-        | dict(zip(names, values_of(item.fact), strict=True))
-        for block in folded
-        for item in block.changes.facts
-        if type(item.fact) is fact_type
-    ]
-
-
-def _write_versions(
-    connection: Connection, row_type: type[Versioned], folded: Sequence[FoldedBlock], state: CurrentRows
-) -> None:
-    """Close the versions that the database held, then insert the new ones with both ends already known."""
-    names = columns_of(row_type)
-    latest: dict[Key, dict[str, object]] = {}
-    closed: list[dict[str, object]] = []
-    added: list[dict[str, object]] = []
+    versions: dict[type[Versioned], list[_Begun]] = defaultdict(list)
+    facts: dict[type[Fact], list[Sequence[Value]]] = defaultdict(list)
+    rejected: list[Sequence[Value]] = []
     for block in folded:
         number = block.header.number
         for row in block.changes.versions:
-            if type(row) is not row_type:
-                continue
-            key = key_of(row)
-            if key in latest:
-                latest[key]["valid_to"] = number
-            elif state.is_stored(row_type, key):
-                closed.append({"closed_at": number} | {f"key_{i}": part for i, part in enumerate(key)})
-            latest[key] = {"valid_from": number, "valid_to": None} | dict(zip(names, values_of(row), strict=True))
-            added.append(latest[key])
-    if closed:
-        _close_versions(connection, row_type, closed)
-    _insert(connection, table_of(row_type), added)
+            versions[type(row)].append((number, row))
+        for item in block.changes.facts:
+            facts[type(item.fact)].append((number, item.log_index, *values_of(item.fact)))
+        rejected += [(number, item.log_index, item.reason) for item in block.changes.rejections]
+    for row_type, begun in versions.items():
+        _write_versions(connection, row_type, begun, state.stored(row_type))
+    for fact_type, rows in facts.items():
+        insert_rows(connection, table_of(fact_type), ("valid_from", "log_index", *columns_of(fact_type)), rows)
+    insert_rows(connection, QUARANTINE, _REJECTION_COLUMNS, rejected)
 
 
-def _close_versions(connection: Connection, row_type: type[Versioned], closed: list[dict[str, object]]) -> None:
+def _write_versions(
+    connection: Connection, row_type: type[Versioned], begun: Sequence[_Begun], stored: Set[Key]
+) -> None:
+    """Close the versions that the database held, then insert the new ones with both ends already known."""
+    ends: dict[Key, int] = {}  # where the next version of a key begins, seen from the last one on
+    added = []
+    for number, row in reversed(begun):
+        key = key_of(row)
+        added.append((number, ends.get(key), *values_of(row)))
+        ends[key] = number
     table = table_of(row_type)
-    same_key = [table.c[name] == bindparam(f"key_{i}") for i, name in enumerate(row_type.KEY)]
-    statement = update(table).where(*same_key, table.c.valid_to.is_(None)).values(valid_to=bindparam("closed_at"))
-    connection.execute(statement, closed)
+    close_versions(connection, table, row_type.KEY, [(end, *key) for key, end in ends.items() if key in stored])
+    insert_rows(connection, table, ("valid_from", "valid_to", *columns_of(row_type)), added[::-1])
+
+
+def _digest_before(connection: Connection, header: Header) -> str:
+    """Give the digest that a block goes on from; ForkError unless the newest block is its parent.
+
+    The loop has checked it against what it read; this holds in the transaction that writes, whoever wrote in between.
+    """
+    newest = select(BLOCK.c.number, BLOCK.c.hash, BLOCK.c.digest).order_by(BLOCK.c.number.desc()).limit(1)
+    found = connection.execute(newest).first()
+    if found is None:
+        return NO_DIGEST
+    if (found.number, found.hash) != (header.number - 1, header.parent_hash):
+        raise ForkError(f"Block {header.number} does not follow the index's newest block {found.number}; asking again.")
+    return str(found.digest)
 
 
 def _move_cursor(connection: Connection, header: Header, finalized: int | None) -> None:
-    connection.execute(delete(CURSOR))
-    values = {"id": 1, "number": header.number, "hash": header.hash, "finalized": finalized}
-    connection.execute(CURSOR.insert().values(values))
+    place = {"number": header.number, "hash": header.hash, "finalized": finalized}
+    if not connection.execute(update(CURSOR).values(place)).rowcount:
+        connection.execute(CURSOR.insert().values(id=1, **place))
 
 
 def roll_back(connection: Connection, ancestor: int) -> None:

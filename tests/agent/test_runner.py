@@ -8,7 +8,8 @@ from starlette.routing import Route
 from counterfoil.agent.runner import Agent, Job
 from counterfoil.chain.errors import ChainError
 from counterfoil.receipts import ReceiptError
-from indexer import query
+from indexer.query import open_store
+from indexer.service import index_run
 from tests.support.market import broken, market, serving
 
 
@@ -141,17 +142,14 @@ def test_run__in_an_empty_category__says_so(scene):
 
 def test_run__with_an_index_of_another_fork__says_that_it_does_not_follow(scene, monkeypatch):
     scene.node("olga")
-    store = scene.follow()
+    index_run(scene.settings)
+    scene.world.rpc("anvil_reorg", 1, [])
     monkeypatch.setattr("counterfoil.agent.runner.INDEX_POLLS", 1)
     monkeypatch.setattr("counterfoil.agent.runner.INDEX_POLL_SECONDS", 0)
-    real = query.candidates
-
-    def foreign(*arguments):
-        answer = real(*arguments)
-        return query.Answer(query.AsOf(31337, answer.as_of.block, "0x" + "00" * 32, 0, False), answer.value)
-
-    monkeypatch.setattr(query, "candidates", foreign)
-    with pytest.raises(ChainError, match="does not follow this chain"):
+    with (
+        open_store(scene.settings.database_url()) as store,
+        pytest.raises(ChainError, match="does not follow this chain"),
+    ):
         Agent(scene.desk("alice", store)).run(job())
 
 

@@ -17,8 +17,8 @@ def test_snapshot__as_of_any_block__is_what_the_lens_says_there(busy):
             size = world.registry.category_size(category_id(CATEGORY), block)
 
             assert found.candidates == world.lens.candidates(category_id(CATEGORY), size, block)
-            assert (found.chain_id, found.block, found.block_hash) == (31337, block, world.chain.block(block).hash)
-            assert found.nodes == {one.service_id: one.service_id for one in found.candidates}
+            as_of = found.as_of
+            assert (as_of.chain_id, as_of.block, as_of.hash) == (31337, block, world.chain.block(block).hash)
 
 
 def test_snapshot__of_nothing__is_empty(busy):

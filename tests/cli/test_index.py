@@ -1,11 +1,18 @@
+import json
+import re
 import signal
 import subprocess
 import sys
 
+import httpx
 import pytest
+from click.testing import CliRunner
 
+from counterfoil.cli.main import main
 from indexer.deployment import load_deployment
 from indexer.errors import UnavailableError
+from indexer.notices import Retried
+from indexer.settings import Settings, flag_of
 from indexer.store.writer import open_writer
 from tests.support.chain import unused_url
 
@@ -15,8 +22,13 @@ def test_index_run__on_a_new_home__fills_the_index(busy, run, tmp_path):
     head = busy.world.chain.head().number
     found = run("index", "run", "--database", database)
 
-    assert (found.code, found.err) == (0, "")
+    assert found.code == 0
     assert found.out.startswith(f"indexed to block {head} of {head}: ")
+    assert found.err.splitlines() == [
+        f"Indexing chain 31337 from block {busy.first_block} into {database}, up to its head; asking {busy.world.url}.",
+        f"Writing to {database}.",
+        f"Caught up with the chain at block {head}.",
+    ]
     again = run("index", "run", "--database", database, "--json")
     assert (again.json["block"], again.json["logs"], again.json["reorgs"]) == (head, 0, 0)
     same = run("index", "verify", "--against", database)
@@ -54,8 +66,9 @@ def test_index_run__following__stops_when_asked_to(busy, tmp_path):
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=60)
 
-    assert (process.returncode, err) == (0, "")
+    assert process.returncode == 0
     assert out.startswith("indexed to block ")
+    assert "following it from then on" in err
 
 
 def test_index_status__of_an_index__says_how_far_it_is(busy, run):
@@ -118,21 +131,20 @@ def test_index_run__on_a_terminal__shows_blocks_and_speed(run, tmp_path, monkeyp
 
     assert found.code == 0
     assert "indexing" in found.err
-    assert "blocks" in found.err
-    assert "logs/s" in found.err
+    assert re.search(r"block [\d,]+ of [\d,]+ \(100%\), [\d,]+ logs/s", found.err)
     assert "\x1b" not in found.out
 
 
 def test_index_run__when_the_node_stumbles__tells_of_the_pause(run, tmp_path, monkeypatch):
-    def stumble(_settings, *, on_retry, **_):
-        on_retry(UnavailableError("The node gave no answer."), 0.5)
+    def stumble(_settings, _follow, observer, **_):
+        observer(Retried(UnavailableError("The node gave no answer."), 0.5))
         raise UnavailableError("The node gave no answer.")
 
     monkeypatch.setattr("indexer.service.index_run", stumble)
     found = run("index", "run", "--database", tmp_path / "new.sqlite")
 
     assert found.code == 2
-    assert found.err.splitlines() == [
+    assert found.err.splitlines()[1:] == [
         "The node gave no answer. Trying again in 0.5 s.",
         "The node gave no answer. Check the RPC, then try again.",
     ]
@@ -145,3 +157,135 @@ def test_index_status__of_an_empty_index__says_how_to_fill_it(busy, run, tmp_pat
 
     assert found.code == 0
     assert "nothing yet: run `counterfoil index run`" in found.out
+
+
+# --- settings, logs and the hand-over
+
+
+class Running:
+    """`counterfoil index run` as a process; its JSON log is read as it comes."""
+
+    def __init__(self, *arguments):
+        program = "from counterfoil.cli.main import main; main()"
+        command = [sys.executable, "-c", program, "index", "run", "--log-format", "json", *map(str, arguments)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.events = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+
+    def until(self, event):
+        """Read the log up to an event, and give it."""
+        for line in self.process.stderr:
+            self.events.append(json.loads(line))
+            if self.events[-1]["event"] == event:
+                return self.events[-1]
+        raise AssertionError(f"ended without {event}: {self.events}")
+
+    def end(self, how):
+        self.process.send_signal(how)
+        for line in self.process.stderr:
+            self.events.append(json.loads(line))
+        return self.process.wait(60)
+
+
+def answers(url):
+    """What a running index says of itself."""
+    with httpx.Client(trust_env=False) as client:
+        return client.get(f"{url}/ready"), client.get(f"{url}/status").json()
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_index_run__standing_by_for_a_writer__takes_over_when_that_ends(busy, run, tmp_path, how):
+    database = tmp_path / "shared.sqlite"
+    where = ["--home", busy.home, "--rpc", busy.world.url, "--database", database, "--follow", "--listen", "0"]
+    head = busy.world.chain.head().number
+    with Running(*where) as first:
+        assert first.until("caught_up")["block"] == head
+        refused = run("index", "run", "--database", database)
+        assert (refused.code, refused.out) == (2, "")
+        assert f"(process {first.process.pid} on " in refused.err
+        with Running(*where, "--wait") as second:
+            url = second.until("listening")["url"]
+            assert second.until("standing_by")["holder"].startswith(f"process {first.process.pid} on ")
+            ready, status = answers(url)
+            assert (ready.status_code, ready.json()["why"]) == (503, f"standing by for {second.events[-1]['holder']}")
+            assert status["writer"] is None
+            assert first.end(how) == (0 if how == signal.SIGTERM else -signal.SIGKILL)
+            second.until("writing")
+            assert second.until("caught_up")["block"] == head
+            ready, status = answers(url)
+            assert (ready.status_code, status["writer"]["pid"]) == (200, second.process.pid)
+            assert second.end(signal.SIGTERM) == 0
+    if how == signal.SIGTERM:
+        assert (first.events[-1]["event"], first.events[-1]["block"]) == ("stopped", head)
+    assert run("index", "verify", "--against", database).code == 0
+
+
+def test_index_run__stopped_while_standing_by__ends_in_order(busy, tmp_path):
+    database = tmp_path / "held.sqlite"
+    deployment = load_deployment(busy.home / "deployments" / "31337.json")
+    with open_writer(database, deployment):
+        where = ["--home", busy.home, "--rpc", busy.world.url, "--database", database, "--wait"]
+        with Running(*where) as waiting:
+            waiting.until("standing_by")
+            assert waiting.end(signal.SIGTERM) == 0
+    assert waiting.events[-1]["message"] == "stopped while standing by; nothing was written"
+
+
+def test_index_run__with_json_logs__writes_one_object_a_line_and_no_secret(busy, tmp_path):
+    database = tmp_path / "new.sqlite"
+    rpc = busy.world.url.replace("http://", "http://user:secret@") + "/?key=secret"
+    arguments = ["--home", str(busy.home), "--rpc-url", rpc, "--database", str(database), "--log-format", "json"]
+    found = CliRunner(mix_stderr=False).invoke(main, ["index", "run", "--json", *arguments])
+
+    assert found.exit_code == 0, found.stderr
+    events = [json.loads(line) for line in found.stderr.splitlines()]
+    assert [event["event"] for event in events] == ["starting", "writing", "caught_up", "stopped"]
+    head = busy.world.chain.head().number
+    assert events[0]["providers"] == [busy.world.url]
+    assert (events[0]["chain_id"], events[0]["database"]) == (31337, str(database))
+    assert (events[2]["block"], events[2]["head"], events[3]["logs"]) == (head, head, json.loads(found.stdout)["logs"])
+    assert all(list(event)[:3] == ["timestamp", "level", "event"] for event in events)
+    assert "secret" not in found.output + found.stderr
+
+
+def test_index_run__with_json_logs__ends_a_failure_in_json_too(busy, tmp_path):
+    arguments = ["--home", str(busy.home), "--rpc", unused_url(), "--log-format", "json"]
+    found = CliRunner(mix_stderr=False).invoke(main, ["index", "run", *arguments])
+
+    assert (found.exit_code, found.stdout) == (2, "")
+    (event,) = [json.loads(line) for line in found.stderr.splitlines()]
+    assert (event["level"], event["event"], event["error"]) == ("error", "failed", "UnavailableError")
+    assert "is the node running?" in event["message"]
+
+
+def test_index_run__with_a_file_and_flags__is_as_the_flags_say(busy, tmp_path):
+    (tmp_path / "index.toml").write_text(
+        f'home = "{busy.home}"\nrpc_url = "{unused_url()}"\nverify = "full"\nmax_range_blocks = 7\n'
+    )
+    database = tmp_path / "new.sqlite"
+    arguments = ["--config", str(tmp_path / "index.toml"), "--rpc-url", busy.world.url, "--database", str(database)]
+    found = CliRunner(mix_stderr=False).invoke(main, ["index", "run", *arguments])
+
+    assert (found.exit_code, database.exists()) == (0, True), found.stderr
+
+
+def test_index_run__of_its_help__offers_every_setting():
+    found = CliRunner().invoke(main, ["index", "run", "--help"])
+
+    flags = set(re.findall(r"--[a-z-]+", found.output))
+    assert {flag_of(name) for name in Settings.model_fields} <= flags
+    assert not any("key" in flag or "password" in flag for flag in flags)
+
+
+def test_index_run__with_variables_of_others__says_that_it_ignores_them(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("COUNTERFOIL_SERVICE_HOST", "10.0.0.1")
+    found = run("index", "run", "--database", tmp_path / "new.sqlite")
+
+    assert found.code == 0
+    assert found.err.splitlines()[0] == "These are no settings, and ignored: COUNTERFOIL_SERVICE_HOST."

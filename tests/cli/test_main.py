@@ -30,12 +30,12 @@ def test_main__with_an_unknown_command__exits_2():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["services", "--rpc", "ftp://x"], "rpc_url"),
+        (["services", "--rpc", "ftp://x"], "--rpc-url: give a url"),
         (["services", "--database", "nosuch://x"], "database"),
-        (
-            ["services", "--database", "postgresql://u:p@127.0.0.1:1/n"],
-            "postgresql+psycopg://u:***@127.0.0.1:1/n cannot be",
-        ),
+        (["index", "run", "--database", "mysql://u:p@h/n"], "deployment"),
+        (["index", "run", "--finality", "soon"], "--finality: give finalized, safe, or a number of blocks"),
+        (["index", "run", "--listen", "everywhere"], "--listen: give host:port"),
+        (["services", "--config", "none.toml"], "correct --config or counterfoil_config"),
     ],
 )
 def test_main__with_a_setting_that_cannot_be__exits_2_with_a_sentence(arguments, words):
@@ -71,7 +71,8 @@ def test_main__with_a_malformed_rpc_url__exits_2_with_a_sentence(url, place, com
     found = CliRunner(mix_stderr=False).invoke(main, arguments)
 
     assert (found.exit_code, found.stdout) == (2, "")
-    assert "rpc_url: give a URL such as http://127.0.0.1:8545" in found.stderr.replace("COUNTERFOIL_RPC_URL", "rpc_url")
+    name = {"flag": "--rpc-url", "environment": "COUNTERFOIL_RPC_URL"}[place]
+    assert f"{name}: give a URL such as http://127.0.0.1:8545" in found.stderr
     assert len(found.stderr.splitlines()) == 1
 
 

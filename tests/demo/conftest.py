@@ -23,12 +23,21 @@ class Demo:
     environment: dict
     api: str
 
+    def _variables(self, **environment):
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        return {**self.environment, "PATH": path, **environment}
+
     def run(self, command, **environment):
         """Run a command of the README's."""
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        variables = {**self.environment, "PATH": path, **environment}
+        variables = self._variables(**environment)
         return subprocess.run(
             command, env=variables, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
+        )
+
+    def start(self, command):
+        """Start a command of the README's that goes on."""
+        return subprocess.Popen(
+            command, env=self._variables(), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
 
 

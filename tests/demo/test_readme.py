@@ -3,11 +3,15 @@
 import re
 import shlex
 import sqlite3
+import time
 from contextlib import closing
 
+import httpx
 import pytest
 
 from counterfoil.demo.cast import account
+from counterfoil.demo.processes import free_ports
+from indexer.settings import load_settings
 from tests.demo.conftest import ROOT
 
 README = (ROOT / "README.md").read_text()
@@ -32,7 +36,9 @@ def places(demo, tmp_path_factory):
     copy = tmp_path_factory.mktemp("copy") / "index.sqlite"
     with closing(sqlite3.connect(demo.home / "index.sqlite")) as live, closing(sqlite3.connect(copy)) as made:
         live.backup(made)
-    return {"DIGEST": re.search(r"receipt\s+(0x\w{64})", listed).group(1), "FILE": str(copy)}
+    mine = tmp_path_factory.mktemp("mine") / "index.sqlite"
+    digest = re.search(r"receipt\s+(0x\w{64})", listed).group(1)
+    return {"DIGEST": digest, "FILE": str(copy), "MINE": str(mine), "9700": str(*free_ports(1))}
 
 
 def test_readme__names_of_make_targets__are_those_of_the_makefile():
@@ -42,22 +48,79 @@ def test_readme__names_of_make_targets__are_those_of_the_makefile():
     assert named <= MAKE
 
 
-def test_readme__commands_in_order__all_succeed(demo, places):
-    """Signing commands get a funded development key, and the yes that a person would type."""
-    key = "0x" + bytes(account(0).key).hex()
-    ran = []
-    for command in (*blocks(), *spans()):
-        words = [places.get(word, word) for word in shlex.split(command)]
-        if words[0] != "counterfoil":
-            continue
+class Shell:
+    """Runs the README's lines: commands, those that go on in the background (`&`), and what curl would ask."""
+
+    def __init__(self, demo, places):
+        self.demo = demo
+        self.places = places
+        self.ran = []
+        self.background = []
+
+    def run(self, line):
+        for word, meant in self.places.items():
+            line = re.sub(rf"\b{word}\b", meant, line)
+        words = shlex.split(line.removesuffix("&"))
+        if words[0] == "curl":
+            self.ask(words[-1])
+        elif words[0] == "counterfoil" and line.endswith("&"):
+            self.background.append(self.demo.start(words))
+        elif words[0] == "counterfoil":
+            self.command(words)
+        else:
+            return
+        self.ran.append(line)
+
+    def command(self, words):
+        """Signing commands get a funded development key, and the yes that a person would type."""
+        key = "0x" + bytes(account(0).key).hex()
         if words[1:3] == ["node", "list-service"]:
             register = ["counterfoil", "node", "register", "--endpoint", "http://127.0.0.1:9", "--stake", "0", "--yes"]
-            assert demo.run(register, COUNTERFOIL_PRIVATE_KEY=key).returncode == 0
-            words.append("--yes")
-        done = demo.run(words, COUNTERFOIL_PRIVATE_KEY=key)
-        assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
-        ran.append(command)
-    assert len(ran) >= 10
+            assert self.demo.run(register, COUNTERFOIL_PRIVATE_KEY=key).returncode == 0
+            words = [*words, "--yes"]
+        done = self.demo.run(words, COUNTERFOIL_PRIVATE_KEY=key)
+        assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
+
+    def ask(self, url):
+        """Until the answer is 200, as a person would."""
+        deadline = time.monotonic() + 60
+        said = None
+        with httpx.Client(trust_env=False) as client:
+            while time.monotonic() < deadline:
+                try:
+                    answer = client.get(url)
+                    if answer.status_code == 200:
+                        return
+                    said = answer.text
+                except httpx.TransportError as error:
+                    said = error
+                time.sleep(0.1)
+        raise AssertionError(f"{url}: {said}")
+
+    def end(self):
+        for process in self.background:
+            process.terminate()
+            out, err = process.communicate(timeout=60)
+            assert process.returncode == 0, out + err
+
+
+def test_readme__commands_in_order__all_succeed(demo, places):
+    shell = Shell(demo, places)
+    try:
+        for line in (*blocks(), *spans()):
+            shell.run(line)
+    finally:
+        shell.end()
+    assert (len(shell.background), len(shell.ran) >= 16) == (1, True)
+
+
+def test_readme__settings_file__is_one(tmp_path):
+    (example,) = re.findall(r"^```toml\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    path = tmp_path / "counterfoil.toml"
+    path.write_text(example)
+    settings = load_settings(config=path)
+    assert (settings.verify, settings.listen_address()) == ("full", ("127.0.0.1", 9700))
+    assert len(settings.rpc_urls()) == 2
 
 
 def test_readme__of_its_tree__names_every_folder_and_module_that_exists():

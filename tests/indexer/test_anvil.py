@@ -1,9 +1,11 @@
 """The whole indexer on a real chain with the real contracts: reorgs, restarts, commands."""
 
 import json
+import queue
 import sqlite3
 import threading
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
@@ -13,7 +15,7 @@ from indexer.service import index_rebuild, index_run, index_status, index_verify
 from indexer.settings import Settings
 from indexer.store.writer import open_writer
 from indexer.sync import follow, run_once
-from tests.indexer.conftest import QUICK, clean_index, everything
+from tests.indexer.conftest import QUICK, clean_index, everything, steps_to
 from tests.indexer.world import World, anvil
 
 
@@ -42,14 +44,16 @@ def test_follow__through_a_reorg__has_the_rows_of_a_clean_index(world, database,
     stop, at_head = threading.Event(), threading.Event()
     target = [world.head()]
 
-    def progress(block, head, logs):
-        if block >= target[0]:
+    def progress(step):
+        if step.cursor.number >= target[0]:
             at_head.set()
 
     with open_writer(database, deployment) as writer:
         ended = []
         thread = threading.Thread(
-            target=lambda: ended.append(follow(writer, world.rpc, stop=stop, options=QUICK, progress=progress))
+            target=lambda: ended.append(
+                follow(writer, world.rpc, stop=stop, options=QUICK, observer=steps_to(progress))
+            )
         )
         thread.start()
         try:
@@ -71,6 +75,53 @@ def test_follow__through_a_reorg__has_the_rows_of_a_clean_index(world, database,
         assert ended[0].block == target[0]
         with clean_index(tmp_path / "clean.sqlite", deployment, world.rpc) as clean:
             assert everything(writer.store) == everything(clean.store)
+
+
+def test_follow__with_a_websocket__hears_of_a_block_before_it_polls(world, database, tmp_path):
+    """It polls once in ten minutes, so that only the subscription can tell of what is mined meanwhile."""
+    stop, told = threading.Event(), queue.Queue()
+    options = replace(QUICK, poll_seconds=600, websocket_url=world.url.replace("http:", "ws:"))
+    with open_writer(database, world.deployment()) as writer:
+        thread = threading.Thread(
+            target=follow,
+            args=(writer, world.rpc),
+            kwargs={"stop": stop, "options": options, "observer": steps_to(lambda step: told.put(step.cursor.number))},
+        )
+        thread.start()
+        try:
+            with closing(World(world.url).rpc) as rpc:
+                reached = told.get(timeout=30)
+                for _ in range(3):
+                    rpc.call("anvil_mine", ["0x1"])
+                    while reached < int(rpc.call("eth_blockNumber", []), 16):
+                        reached = told.get(timeout=30)
+        finally:
+            stop.set()
+            thread.join(20)
+        assert not thread.is_alive()
+        with clean_index(tmp_path / "clean.sqlite", world.deployment(), world.rpc) as clean:
+            assert everything(writer.store) == everything(clean.store)
+
+
+def test_run_once__in_full_on_a_real_chain__has_the_rows_of_the_bloom_and_tells_what_it_took(world, database, tmp_path):
+    world.traffic(3)
+    deployment = world.deployment()
+    with (
+        clean_index(tmp_path / "bloom.sqlite", deployment, world.rpc) as bloom,
+        open_writer(database, deployment) as writer,
+    ):
+        result = run_once(writer, world.rpc, options=replace(QUICK, verify="full"))
+        assert everything(writer.store) == everything(bloom.store)
+    assert result.notices == ()
+    assert result.verified_blocks == result.verification_calls == len({row[0] for row in logs_of(world)})
+    assert result.verification_bytes > 500 * result.verified_blocks
+
+
+def logs_of(world):
+    """Block and index of every log of anybody since the deployment."""
+    first = world.deployment().first_block
+    logs = world.rpc.call("eth_getLogs", [{"fromBlock": hex(first), "toBlock": "latest"}])
+    return [(int(log["blockNumber"], 16), int(log["logIndex"], 16)) for log in logs]
 
 
 def test_run_once__after_reorgs_while_stopped__has_the_rows_of_a_clean_index(world, database, tmp_path):
@@ -123,9 +174,11 @@ def test_commands__over_a_chains_life__give_values(world, settings, tmp_path):
         index_rebuild(settings)
     world.traffic(2)
     seen = []
-    ran = index_run(settings, follow=False, progress=lambda *at: seen.append(at))
+    ran = index_run(settings, follow=False, observer=steps_to(seen.append))
     assert (ran.block, ran.head) == (world.head(), world.head())
-    assert seen[-1] == (ran.block, ran.head, ran.logs)
+    assert (seen[-1].cursor.number, seen[-1].head.number, sum(step.logs for step in seen)) == (
+        ran.block, ran.head, ran.logs
+    )  # fmt: skip
     status = index_status(settings)
     assert (status.as_of.block, status.head, status.status.sessions) == (ran.block, ran.head, 4)
     rebuilt = index_rebuild(settings)
@@ -142,7 +195,7 @@ def test_index_run__following_in_a_thread__serves_questions_and_stops(world, set
 
     def run():
         try:
-            index_run(settings, follow=True, progress=lambda *_: caught_up.set(), stop=stop)
+            index_run(settings, follow=True, observer=steps_to(lambda _: caught_up.set()), stop=stop)
         except Exception as error:  # noqa: BLE001
             failures.append(error)
 

@@ -118,6 +118,14 @@ def test_request__answered_as_identity__is_read(client):
 
 
 @pytest.mark.parametrize(
+    ("headers", "wait"), [(["Retry-After: 120"], "120"), (["retry-after: soon"], "soon"), ([], "")]
+)
+def test_request__answered_with_a_time_to_retry__hands_it_on(client, headers, wait):
+    with server(says(http(b"busy", *headers))) as (url, _):
+        assert client.request("GET", url).retry_after == wait
+
+
+@pytest.mark.parametrize(
     "answer", [http(b"x" * 10_001), b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"5\r\nxxxxx\r\n" * 2001]
 )
 def test_request__with_an_answer_over_the_limit__stops(client, answer):

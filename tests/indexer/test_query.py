@@ -252,8 +252,8 @@ def test_status__of_an_index__says_what_it_holds(store, chain):
     answer = query.status(store)
     assert answer.value == query.Status(
         genesis_hash=chain.blocks[0]["hash"], first_block=1, addresses=ADDRESSES, finalized_block=6,
-        digest=answer.value.digest, raw_logs=sum(len(block["logs"]) for block in chain.blocks), quarantined=0, nodes=3,
-        services=4, sessions=3,
+        digest=answer.value.digest, raw_logs=sum(len(block["logs"]) for block in chain.blocks), raw_logs_from=None,
+        quarantined=0, unknown_events=0, nodes=3, services=4, sessions=3,
     )  # fmt: skip
     assert len(answer.value.digest) == 66
 

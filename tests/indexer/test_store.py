@@ -3,24 +3,28 @@
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Column, MetaData, Table, create_engine, func, insert, select, text
+from sqlalchemy import Column, MetaData, Table, func, insert, select, text
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateTable
 
 from indexer import events as ev
 from indexer import query, rows
-from indexer.errors import LockedError, StoreError, UnknownBlockError
+from indexer.decode import UNKNOWN_EVENT
+from indexer.digest import NO_DIGEST
+from indexer.errors import LockedError, StoreError, StoreUnavailableError, UnknownBlockError
 from indexer.project import PlacedEvent, fold_block
 from indexer.source import Source
 from indexer.store import writer as writing
+from indexer.store.bulk import insert_rows
 from indexer.store.compare import compare, examine
-from indexer.store.database import database_url, open_store
+from indexer.store.database import database_url, open_locked, open_store
 from indexer.store.tables import METADATA, table_of
 from indexer.store.types import Uint256
 from indexer.store.writer import open_writer, roll_back
@@ -52,17 +56,25 @@ def load(writer, chain, first=1, last=None):
 # --- columns
 
 
-@given(st.lists(st.integers(0, 2**256 - 1) | st.sampled_from([0, 2**63, 2**256 - 1]), min_size=1, unique=True))
-@settings(max_examples=50, deadline=None)
-def test_uint256__in_sqlite__keeps_value_and_order(numbers):
-    table = Table("amount", MetaData(), Column("amount", Uint256))
-    engine = create_engine("sqlite://")
-    with engine.begin() as connection:
+@pytest.fixture
+def engine(writer):
+    return writer.store.engine
+
+
+AMOUNTS = st.integers(0, 2**256 - 1) | st.sampled_from([0, 2**63 - 1, 2**63, 2**64, 10**77, 2**256 - 1])
+
+
+@given(st.lists(AMOUNTS, min_size=1, unique=True))
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_uint256__in_a_database__keeps_value_and_order(engine, numbers):
+    table = Table("amount", MetaData(), Column("amount", Uint256), prefixes=["TEMPORARY"])
+    with engine.connect() as connection:
         table.create(connection)
-        connection.execute(insert(table), [{"amount": number} for number in numbers])
+        insert_rows(connection, table, ["amount"], [(number,) for number in numbers[::2]])
+        if numbers[1::2]:
+            connection.execute(insert(table), [{"amount": number} for number in numbers[1::2]])
         found = connection.execute(select(table.c.amount).order_by(table.c.amount)).scalars().all()
         above = connection.execute(select(func.count()).where(table.c.amount >= numbers[0])).scalar_one()
-    engine.dispose()
     assert found == sorted(numbers)
     assert above == sum(number >= numbers[0] for number in numbers)
 
@@ -159,11 +171,13 @@ def histories(draw):
 
 @given(histories(), st.integers(1, 4))
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_writer__over_blocks_and_rollbacks__holds_what_a_clean_fold_holds(tmp_path_factory, history, range_size):
+def test_writer__over_blocks_and_rollbacks__holds_what_a_clean_fold_holds(
+    new_database, tmp_path_factory, history, range_size
+):
     folder = tmp_path_factory.mktemp("histories")
     chain = Chain()
     chain.append(*registered(1), *registered(2), listed(1, 1), listed(2, 2))
-    with open_writer(folder / "lived.sqlite", chain.deployment()) as lived:
+    with new_database() as place, open_writer(place, chain.deployment()) as lived:
         load(lived, chain)
         for step in history:
             if isinstance(step, int):
@@ -244,6 +258,86 @@ def test_append__of_texts_that_clean_to_the_same__does_not_collide(writer, chain
     assert tools == ["\ufffd", "\ufffd", "a\ufffd"]
 
 
+HOSTILE = [
+    b"\xff\xfe", b"a\x00b", b"\xed\xa0\x80", b"\xc3", b"\\N\t\n\r\\.", b"'; DROP TABLE node --", b'"{}%s:x$1',
+    "\u202e\u0000\uffff\U0001f4a5 e\u0301".encode(), b"x" * 1024, b" ", b"",
+]  # fmt: skip
+
+
+def with_text(event, field, raw):
+    """An event's log in which a text of it is any bytes."""
+    mark = b"?" * len(raw)
+    topics, data = encoded(replace(event, **{field: mark.decode()}))
+    return topics, data.replace(mark.hex(), raw.hex()) if raw else data
+
+
+@pytest.mark.parametrize("raw", HOSTILE)
+def test_append__of_hostile_text__is_read_back_as_the_decoder_cleaned_it(writer, chain, raw):
+    chain.append(*registered(1), listed(1, 1), opened(1))
+    parts = [
+        ("NodeRegistry", ev.EndpointChanged(1, ""), "endpoint"),
+        ("NodeRegistry", ev.MetadataChanged(1, ""), "metadata_uri"),
+        ("NodeRegistry", ev.CapabilityChanged(1, "", enabled=True), "capability"),
+        ("ExperienceLedger", attested(1), "note"),
+    ]
+    chain.append(logs=[(ADDRESSES[name], *with_text(event, field, raw)) for name, event, field in parts])
+    load(writer, chain)
+    cleaned = raw.decode("utf-8", "replace").replace("\x00", "\ufffd")
+    assert query.quarantined(writer.store).value.items == ()
+    node = query.node(writer.store, 1).value
+    assert (node.endpoint, node.capabilities) == (cleaned, (cleaned,))
+    assert query.service(writer.store, 1).value.metadata_uri == cleaned
+    assert query.experience_of(writer.store, service_id=1).value.items[0].fact.note == cleaned
+    before = everything(writer.store)
+    writer.rebuild()
+    assert everything(writer.store) == before
+
+
+def test_append__of_a_text_of_ten_kilobytes__quarantines_the_log_and_keeps_it_raw(writer, chain):
+    chain.append(*registered(1))
+    raw = bytes(range(256)) * 40
+    topics, data = with_text(ev.EndpointChanged(1, ""), "endpoint", raw)
+    chain.append(logs=[(ADDRESSES["NodeRegistry"], topics, data)])
+    load(writer, chain)
+    (kept,) = query.quarantined(writer.store).value.items
+    assert (kept.block, kept.log_index, kept.reason) == (3, 0, "undecodable: a text is longer than 1024 bytes")
+    assert raw.hex() in everything(writer.store)["raw_log"][-1][-1]
+    assert query.node(writer.store, 1).value.endpoint == "http://node-1"
+
+
+@pytest.mark.parametrize("amount", [2**63 - 1, 2**63, 2**64, 10**77, 2**256 - 1])
+def test_append__of_amounts_beyond_63_bits__are_read_back_and_compared_as_numbers(writer, chain, amount):
+    chain.append(*registered(1, stake=amount), *registered(2, stake=999), listed(1, 1, price=amount), listed(2, 2))
+    chain.append(opened(1, deposit=amount, max_price=amount), ev.Credited(CLIENT, amount))
+    load(writer, chain)
+    (candidate,) = query.candidates(writer.store, "data:crypto").value  # "999" sorts above it as text
+    assert (candidate.service_id, candidate.price, candidate.stake) == (1, amount, amount)
+    assert query.session(writer.store, 1).value.deposit == amount
+    assert query.credit_of(writer.store, CLIENT).value == amount
+
+
+def test_append__of_blocks_with_one_timestamp__keeps_them_apart(writer, chain):
+    chain.append(*registered(1), listed(1, 1))
+    for price in (20, 30):
+        chain.append(ev.PriceChanged(1, price))
+        chain.blocks[-1]["timestamp"] = chain.blocks[2]["timestamp"]
+    load(writer, chain)
+    answers = [query.service(writer.store, 1, block) for block in (2, 3, 4)]
+    assert [answer.value.price for answer in answers] == [10, 20, 30]
+    assert len({answer.as_of.timestamp for answer in answers}) == 1
+    assert len({answer.as_of.hash for answer in answers}) == 3
+
+
+def test_status__of_unknown_events__counts_them_among_the_quarantined(writer, chain):
+    load(writer, chain)
+    reasons = [UNKNOWN_EVENT, UNKNOWN_EVENT, "undecodable: the data is not lower-case hex"]
+    with writer.store.write() as connection:
+        places = [(1, 90 + index, reason) for index, reason in enumerate(reasons)]
+        insert_rows(connection, METADATA.tables["quarantine"], ("block_number", "log_index", "reason"), places)
+    status = query.status(writer.store).value
+    assert (status.quarantined, status.unknown_events) == (3, 2)
+
+
 def test_append__of_an_undecodable_log__quarantines_it_and_keeps_it_raw(writer, chain):
     chain.append(*registered(1), listed(1, 1))
     topics, _ = encoded(ev.PriceChanged(1, 5))
@@ -280,7 +374,7 @@ def test_append__that_fails_at_its_end__leaves_nothing(writer, chain, monkeypatc
 
 DIES = """
 import os, sys
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from indexer.source import Source
 from indexer.store import writer as writing
@@ -299,7 +393,7 @@ with writing.open_writer(sys.argv[1], chain.deployment()) as opened:
 """
 
 
-def test_append__killed_in_its_transaction__leaves_the_block_before_and_no_lock(database, chain):
+def test_append__killed_in_its_transaction__leaves_the_block_before_and_no_lock(database, chain, tmp_path):
     chain.append(*registered(1), listed(1, 1))
     root = Path(__file__).resolve().parents[2]
     ended = subprocess.run([sys.executable, "-c", DIES, str(database)], cwd=root, check=False, timeout=60)
@@ -308,7 +402,7 @@ def test_append__killed_in_its_transaction__leaves_the_block_before_and_no_lock(
         assert writer.cursor().number == 2
         chain.append(ev.PriceChanged(1, 78))
         load(writer, chain, first=3)
-        with open_writer(database.with_name("clean.sqlite"), chain.deployment()) as clean:
+        with open_writer(tmp_path / "clean.sqlite", chain.deployment()) as clean:
             load(clean, chain)
             assert everything(writer.store) == everything(clean.store)
 
@@ -325,19 +419,45 @@ def test_read__while_a_writer_writes__sees_one_snapshot(writer, chain):
     assert len(versions(writer.store, "service")) == 2
 
 
-def test_append__to_a_database_that_another_program_holds__is_a_sentence_and_changes_nothing(writer, chain, database):
-    load(writer, chain)
-    before = everything(writer.store)
-    chain.append(*registered(1))
-    with writer.store.engine.connect() as waiting:
+def hurry(store):
+    """Let the writer wait no longer for others than this test can."""
+    if store.engine.dialect.name == "postgresql":
+        connection = store.lock.connection()
+        connection.exec_driver_sql("SET lock_timeout = '20ms'")
+        connection.commit()
+        return
+    with store.engine.connect() as waiting:
         waiting.exec_driver_sql("COMMIT")
         waiting.exec_driver_sql("PRAGMA busy_timeout=0")
         waiting.exec_driver_sql("BEGIN")
-    with closing(sqlite3.connect(database)) as other:
+
+
+@contextmanager
+def held_by_another(store):
+    """Another program holds the tables."""
+    if store.engine.dialect.name == "postgresql":
+        with store.engine.connect() as other:
+            other.exec_driver_sql("LOCK TABLE block IN EXCLUSIVE MODE")
+            yield
+        return
+    with closing(sqlite3.connect(store.engine.url.database)) as other:
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreError, match=r"database is locked.*no other program holds the database"):
-            load(writer, chain, first=2)
+        yield
+
+
+def test_append__to_a_database_that_another_program_holds__is_a_sentence_and_changes_nothing(writer, chain):
+    load(writer, chain)
+    before = everything(writer.store)
+    chain.append(*registered(1))
+    hurry(writer.store)
+    with (
+        held_by_another(writer.store),
+        pytest.raises(StoreUnavailableError, match=r"locked or does not answer.*no other program holds the database"),
+    ):
+        load(writer, chain, first=2)
     assert everything(writer.store) == before
+    load(writer, chain, first=2)
+    assert writer.cursor().number == 2
 
 
 # --- locks, identity, opening
@@ -374,23 +494,22 @@ def other_chain():
     return chain
 
 
-def test_open_store__of_a_missing_file__says_how_to_build_it(database):
+def test_open_store__of_a_missing_file__says_how_to_build_it(sqlite_database):
     with pytest.raises(StoreError, match=r"no index at .*counterfoil index run"):
-        open_store(database)
-    assert not database.exists()
+        open_store(sqlite_database)
+    assert not sqlite_database.exists()
 
 
-def test_open_store__of_a_file_that_is_no_database__says_so(database):
-    database.write_bytes(b"not a database at all, but long enough to be looked at" * 40)
-    with pytest.raises(StoreError, match=r"not a database.*COUNTERFOIL_DATABASE"):
-        open_store(database)
+def test_open_store__of_a_database_without_tables__says_how_to_build_it(postgresql):
+    with postgresql.empty() as url, pytest.raises(StoreError, match=r"no index at .*counterfoil index run"):
+        open_store(url)
 
 
-def test_open_store__of_another_schema_version__is_refused(database, chain):
-    with open_writer(database, chain.deployment()) as writer, writer.store.write() as connection:
-        connection.execute(text("UPDATE meta SET value = '99' WHERE name = 'schema_version'"))
-    with pytest.raises(StoreError, match="schema version 99"):
-        open_store(database)
+@pytest.mark.parametrize("opened", [open_store, open_locked])
+def test_open_store__of_a_file_that_is_no_database__says_so(sqlite_database, opened):
+    sqlite_database.write_bytes(b"not a database at all, but long enough to be looked at" * 40)
+    with pytest.raises(StoreError, match=r"not a database.*check COUNTERFOIL_DATABASE"), opened(sqlite_database):
+        pass
 
 
 @pytest.mark.parametrize("given", ["sqlite://", "sqlite:///:memory:", "://"])
@@ -407,12 +526,13 @@ def test_database_url__of_postgresql__names_the_driver_and_hides_the_password():
     assert "secret" not in str(caught.value)
 
 
-def test_open_store__by_path_and_by_url__is_the_same(writer, database, chain):
-    load(writer, chain)
-    for place in (database, str(database), f"sqlite:///{database}"):
-        with open_store(place) as store:
-            assert query.as_of(store).block == 1
-    assert Path(f"{database}.lock").exists()
+def test_open_store__by_path_and_by_url__is_the_same(sqlite_database, chain):
+    with open_writer(sqlite_database, chain.deployment()) as writer:
+        load(writer, chain)
+        for place in (sqlite_database, str(sqlite_database), f"sqlite:///{sqlite_database}"):
+            with open_store(place) as store:
+                assert query.as_of(store).block == 1
+    assert Path(f"{sqlite_database}.lock").exists()
 
 
 # --- comparing
@@ -450,8 +570,13 @@ def test_compare__of_different_deployments__is_refused(writer, tmp_path):
 
 
 @pytest.fixture
-def pair(writer, chain, tmp_path):
-    """Two indexes of one history, in which every table has rows."""
+def pair(postgresql, chain, tmp_path):
+    """Two indexes of one history, in which every table has rows: ours in PostgreSQL, theirs in SQLite."""
+    with postgresql.index() as url, open_writer(url, chain.deployment()) as writer:
+        yield from filled_pair(writer, chain, tmp_path)
+
+
+def filled_pair(writer, chain, tmp_path):
     chain.append(*registered(1), *registered(2), listed(1, 1), listed(2, 2))
     topics, _ = encoded(ev.PriceChanged(1, 5))
     chain.append(opened(1), opened(2, node_id=2), logs=[(ADDRESSES["NodeRegistry"], topics, "0x01")])
@@ -463,7 +588,7 @@ def pair(writer, chain, tmp_path):
     with open_writer(tmp_path / "other.sqlite", chain.deployment()) as other:
         for first in (1, 4):
             load(other, chain, first, min(chain.head, first + 2) if first == 1 else chain.head)
-        yield writer.store, other.store
+        yield writer, other
 
 
 ITSELF = "do not match its own digest: run `counterfoil index rebuild` on it"
@@ -484,7 +609,7 @@ EDITS = [
     ("INSERT INTO arbiter (valid_from, log_index, arbiter) VALUES (5, 99, 'me')", 5, ITSELF),
     ("INSERT INTO arbiter (valid_from, log_index, arbiter) VALUES (0, 0, 'me')", 1, ITSELF),
     ("INSERT INTO credit (account, valid_from, amount) VALUES ('me', 6, '7')", 6, ITSELF),
-    ("UPDATE block SET digest = '0x' || printf('%064d', 0) WHERE number >= 5", 5, ITSELF),
+    (f"UPDATE block SET digest = '{NO_DIGEST}' WHERE number >= 5", 5, ITSELF),
     ("UPDATE block SET digest = 'none' WHERE number = 5", 5, ITSELF),
     ("UPDATE block SET hash = parent_hash WHERE number = 5", 5, ITSELF),
     ("UPDATE session SET valid_to = 6 WHERE valid_from = 3 AND valid_to = 4", 4, "ends where the next one of its key"),
@@ -501,7 +626,7 @@ EDITS = [
 @pytest.mark.parametrize("side", ["ours", "theirs"])
 @pytest.mark.parametrize(("statement", "block", "words"), EDITS)
 def test_examine__with_rows_edited_on_either_side__names_the_block_and_the_side(pair, statement, block, words, side):
-    ours, theirs = pair
+    ours, theirs = (writer.store for writer in pair)
     assert compare(ours, theirs) == (1, 7, None)
     wrong = ours if side == "ours" else theirs
     with wrong.write() as connection:
@@ -516,26 +641,28 @@ def test_examine__with_rows_edited_on_either_side__names_the_block_and_the_side(
 
 
 def test_examine__with_the_same_edit_on_both_sides__names_both(pair):
-    for store in pair:
+    stores = [writer.store for writer in pair]
+    for store in stores:
         with store.write() as connection:
             connection.execute(text("UPDATE node_stake SET stake = stake + 1 WHERE valid_from = 6"))
-    found = examine(*pair)
+    found = examine(*stores)
     assert found.differs_at == 6
-    assert all(store.label in found.why for store in pair)
+    assert all(store.label in found.why for store in stores)
 
 
 def test_examine__with_a_row_that_cannot_be_read__says_which_table_to_rebuild(pair):
-    ours, theirs = pair
+    ours, theirs = (writer.store for writer in pair)
     with theirs.write() as connection:
         connection.execute(text("UPDATE node_stake SET stake = 'much' WHERE valid_from = 6"))
     with pytest.raises(StoreError, match=r"A row of node_stake in the index at .*other\.sqlite cannot be read: run"):
         examine(ours, theirs)
 
 
-def test_examine__with_rows_after_the_last_common_block__leaves_them_out(pair, chain, writer):
+def test_examine__with_rows_after_the_last_common_block__leaves_them_out(pair, chain):
+    ours, theirs = pair
     chain.append(ev.StakeChanged(1, 1, 0, 0))
-    load(writer, chain, first=8)
-    assert compare(*pair) == (1, 7, None)
+    load(ours, chain, first=8)
+    assert compare(ours.store, theirs.store) == (1, 7, None)
 
 
 def test_examine__of_honest_indexes_of_different_forks__says_that_both_are_sound(writer, chain, tmp_path):

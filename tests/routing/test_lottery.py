@@ -6,12 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from counterfoil.routing import lottery
 from counterfoil.routing.lottery import (
     AMOUNT_LIMIT,
+    MAX_WEIGHINGS,
     NO_CAP,
     WAD,
     Candidate,
     LotteryError,
+    Slate,
     category_id,
     draw_seed,
     pinned_reason,
@@ -21,6 +24,7 @@ from counterfoil.routing.lottery import (
 )
 from tests.support.markets import (
     VECTORS,
+    candidate,
     caps,
     from_json,
     markets,
@@ -322,3 +326,72 @@ def test_pinned_reason__for_a_whale__wins_whatever_the_guard_says():
 def test_pinned_reason__for_a_service_that_is_no_candidate__says_why_not():
     with pytest.raises(LotteryError, match="pinned service 8 is not routable in this category at this block"):
         pinned_reason(rank([plain(1)], SEED), 8)
+
+
+@unhurried
+@given(markets(), st.lists(st.tuples(seeds(), caps()), min_size=1, max_size=12))
+def test_rank__of_a_slate_that_was_ranked_before__gives_the_same_ranking(market, draws):
+    slate = Slate(market)
+    for seed, cap in draws:
+        ranking = rank(slate, seed, cap)
+        assert ranking == rank(market, seed, cap)
+        assert ranking.dropped == rank(market, seed, cap).dropped
+
+
+def test_rank__of_a_slate_with_caps_that_keep_the_same__weighs_once(monkeypatch):
+    weighed = []
+    real = lottery._terms
+    monkeypatch.setattr(lottery, "_terms", lambda one, scale: weighed.append(one.service_id) or real(one, scale))
+    slate = Slate([plain(1, price=10), plain(2, price=11), plain(3, price=12)])
+    for cap in (None, 12, 100, NO_CAP, 5):
+        rank(slate, SEED, cap)
+    assert weighed == [1, 2, 3]
+    rank(slate, SEED, 11)
+    assert weighed == [1, 2, 3, 1, 2]
+
+
+def test_slate__of_more_caps_than_it_remembers__still_ranks_right():
+    market = [plain(i, price=100 + i) for i in range(1, 3 * MAX_WEIGHINGS)]
+    slate = Slate(market)
+    caps_up_and_down = [*range(100, 140), *range(140, 100, -1)]
+    assert all(rank(slate, SEED, cap) == rank(market, SEED, cap) for cap in caps_up_and_down)
+
+
+def test_slate__of_candidates_in_any_order__is_the_tuple_of_them_by_id():
+    slate = Slate([plain(3), plain(1)])
+    assert slate == (plain(1), plain(3))
+    assert Slate(slate) is slate
+
+
+@unhurried
+@given(markets(min_size=1), st.data(), seeds(), caps())
+def test_slate__changed_step_by_step__ranks_like_a_new_one(market, data, seed, cap):
+    slate, ids = Slate(market), [one.service_id for one in market] + [401, 402]
+    for _ in range(data.draw(st.integers(1, 3))):
+        services = data.draw(st.sets(st.sampled_from(ids), max_size=4))
+        new = [data.draw(candidate(one)) for one in sorted(services) if data.draw(st.booleans())]
+        market = [one for one in market if one.service_id not in services] + new
+        slate = slate.changed(services, new)
+        assert slate == Slate(market)
+        assert rank(slate, seed, cap) == rank(market, seed, cap)
+
+
+@pytest.mark.parametrize(
+    ("new", "made"),
+    [
+        (plain(2, price=100, active_sessions=1), [2]),
+        (plain(2, price=99), [1, 2, 3]),
+        (plain(2, stake=11), [1, 2, 3]),
+        (plain(4), [4]),
+        (plain(2, price=1000), []),
+    ],
+    ids=["load", "lowest price", "largest stake", "a new service", "too dear"],
+)
+def test_slate__with_one_change__makes_only_the_terms_that_change(monkeypatch, new, made):
+    slate = Slate([plain(1), plain(2), plain(3)])
+    slate.weighing()
+    weighed = []
+    real = lottery._terms
+    monkeypatch.setattr(lottery, "_terms", lambda one, scale: weighed.append(one.service_id) or real(one, scale))
+    rank(slate.changed({new.service_id}, [new]), SEED)
+    assert weighed == made

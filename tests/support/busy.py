@@ -20,6 +20,10 @@ class Busy:
     home: Path
     database: Path
 
+    @property
+    def first_block(self):
+        return self.world.chain.deployment.first_block
+
     def settings(self, **changes):
         fields = {"home": self.home, "rpc_url": self.world.url, "database": f"sqlite:///{self.database}"}
         return Settings(**(fields | changes))

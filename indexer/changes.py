@@ -1,0 +1,108 @@
+"""What changed in the listings since a block: for readers that keep the newest state in memory."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import CompoundSelect, Connection, select, union
+
+from indexer.errors import StoreError
+from indexer.rows import NodeLoad, NodeReputation, NodeStake, Parameter, Service
+from indexer.store.database import Store
+from indexer.store.moment import Moment, moment_at
+from indexer.store.reader import read_meta
+from indexer.store.tables import BLOCK, CURSOR, table_of
+from indexer.views import AsOf, ServiceView
+
+_OF_NODES = tuple(map(table_of, (NodeStake, NodeLoad, NodeReputation)))
+_NEWEST = select(BLOCK.c.number, BLOCK.c.hash, BLOCK.c.digest, CURSOR.c.finalized).join(
+    CURSOR, CURSOR.c.number == BLOCK.c.number
+)
+_ADDRESS = "address."
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far a reader has read, in which index. What it read stands while the block is held with this digest."""
+
+    number: int
+    hash: str
+    digest: str
+    finalized: int | None
+    index_of: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Listings as they are after a block: with `complete` all of them, else those that changed since a mark."""
+
+    as_of: AsOf
+    mark: Mark
+    addresses: Mapping[str, str]
+    complete: bool
+    listings: tuple[ServiceView, ...]
+
+
+def changes_since(store: Store, mark: Mark | None) -> Changes | None:
+    """Read what changed up to the newest indexed block, None when that is still the one of the mark.
+
+    All is read without a mark, after a reorg that took the mark's block away, after a rebuild that changed its rows,
+    and where a parameter came late. Raises UnknownBlockError for an empty index, and StoreError when the index has
+    become that of another deployment.
+    """
+    if mark is not None and _unmoved(store, mark):
+        return None
+    with moment_at(store, None) as moment:
+        index_of = _index_of(moment.connection)
+        if mark is not None and mark.index_of != index_of:
+            raise StoreError(
+                f"The index at {store.label} is of another deployment than it was: start this program again, "
+                "or name another COUNTERFOIL_DATABASE."
+            )
+        stands = mark is not None and _stands(moment.connection, mark)
+        addresses = {name.removeprefix(_ADDRESS): text for name, text in index_of.items() if name.startswith(_ADDRESS)}
+        return Changes(
+            as_of=moment.as_of,
+            mark=Mark(*moment.connection.execute(_NEWEST).one(), index_of),
+            addresses=addresses,
+            complete=not stands,
+            listings=_listings(moment, mark.number if mark is not None and stands else None),
+        )
+
+
+def _unmoved(store: Store, mark: Mark) -> bool:
+    with store.read() as connection:
+        row = connection.execute(_NEWEST).first()
+    return row is not None and row == (mark.number, mark.hash, mark.digest, mark.finalized)
+
+
+def _index_of(connection: Connection) -> dict[str, str]:
+    """What never changes of an index while it is one deployment's."""
+    fixed = ("chain_id", "genesis_hash")
+    found = read_meta(connection)
+    return {name: value for name, value in found.items() if name in fixed or name.startswith(_ADDRESS)}
+
+
+def _stands(connection: Connection, mark: Mark) -> bool:
+    same = (BLOCK.c.number == mark.number, BLOCK.c.hash == mark.hash, BLOCK.c.digest == mark.digest)
+    if connection.execute(select(BLOCK.c.number).where(*same)).first() is None:
+        return False
+    parameter = table_of(Parameter)
+    late = select(parameter.c.valid_from).where(parameter.c.valid_from > mark.number).limit(1)
+    return connection.execute(late).first() is None
+
+
+def _listings(moment: Moment, after: int | None) -> tuple[ServiceView, ...]:
+    rows = moment.services()
+    if after is not None:
+        rows = rows.where(rows.key.c.service_id.in_(_changed(after)))
+    return tuple(map(moment.service_view, moment.all(rows.query)))
+
+
+def _changed(after: int) -> CompoundSelect[int]:
+    """Select the services of which a row that routing reads has a version above a block."""
+    service = table_of(Service)
+    nodes = union(*(select(table.c.node_id).where(table.c.valid_from > after) for table in _OF_NODES))
+    return union(
+        select(service.c.service_id).where(service.c.valid_from > after),
+        select(service.c.service_id).where(service.c.node_id.in_(nodes), service.c.valid_to.is_(None)),
+    )
