@@ -1,1 +1,1 @@
-"""What calls cost: `python benchmarks/gas.py` writes gas.md and gas.json."""
+"""What calls cost (gas.py), how fast a backfill is (indexing.py), and how soon a block is rows (latency.py)."""
