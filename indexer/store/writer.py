@@ -248,7 +248,7 @@ def _stored_logs(connection: Connection, first: int, last: int) -> list[Log]:
     return [
         Log(
             row.block_number, row.log_index, row.block_hash, row.tx_hash, row.tx_index, row.address,
-            tuple(row.topics.split(",")), row.data,
+            tuple(row.topics.split(",")) if row.topics else (), row.data,
         )
         for row in found
     ]  # fmt: skip

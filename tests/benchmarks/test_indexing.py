@@ -7,7 +7,7 @@ from benchmarks.indexing_chain import EVENTS_A_ROUND, traded_chain
 from benchmarks.indexing_stages import sampled
 from benchmarks.indexing_stores import databases
 from indexer import query
-from indexer.store.database import open_store
+from indexer.store.database import open_locked, open_store
 
 EVENTS = 8 * EVENTS_A_ROUND
 
@@ -27,7 +27,7 @@ def test_benchmark__of_a_small_market__indexes_all_of_it_and_its_floor_writes_th
         with sampled() as stages:
             indexing._index(chain, filled)
         assert stages
-        with open_store(filled) as ours, open_store(copied, create=True) as theirs:
+        with open_store(filled) as ours, open_locked(copied) as theirs:
             status = query.status(ours).value
             assert (status.raw_logs, status.quarantined) == (len(logs), 0)
             rows = indexing_floor.stored_rows(ours)

@@ -2,9 +2,11 @@
 
 import boa
 import pytest
+from eth_account import Account
 from eth_utils import keccak
 
 from tests.contracts.conftest import ROOT
+from tests.contracts.world import CURVE_ORDER, EMPTY
 
 WAD = 10**18
 NO_CAP = 2**256 - 1
@@ -23,6 +25,11 @@ def packing():
 @pytest.fixture(scope="module")
 def lottery():
     return load("LotteryHarness")
+
+
+@pytest.fixture(scope="module")
+def signatures():
+    return load("SignatureHarness")
 
 
 @pytest.mark.rule("MOD-1")
@@ -117,3 +124,31 @@ def test_find__beyond_the_sum__reverts_instead_of_a_wrong_pick():
     assert [harness.find([2, 0, 3], r) for r in range(5)] == [0, 0, 2, 2, 2]
     with boa.reverts("lottery: draw out of range"):
         harness.find([2, 0, 3], 5)
+
+
+@pytest.mark.rule("SM-29", "RL-8", "EL-3")
+def test_recover__of_the_largest_low_s__gives_the_key_and_of_one_above_none(signatures):
+    """Nobody can sign with a given s what a contract asks for; here the digest is given and the key comes out."""
+    generator_x = 0x79BE667EF9DCBBAC55A06295CE870B07029BFCDB2DCE28D959F2815B16F81798
+    low, high = (
+        generator_x.to_bytes(32, "big") + s.to_bytes(32, "big") + b"\x1b"
+        for s in (CURVE_ORDER // 2, CURVE_ORDER // 2 + 1)
+    )
+    assert signatures.recover(SEED, low) == Account._recover_hash(SEED, signature=low)
+    assert Account._recover_hash(SEED, signature=high) != signatures.recover(SEED, high) == EMPTY
+
+
+@pytest.mark.rule("MOD-5")
+@pytest.mark.parametrize("signature", [b"", b"\0" * 65, b"\7" * 66])
+def test_is_valid__for_the_empty_account__never_holds(signatures, signature):
+    """What cannot be recovered gives the empty account, which therefore has signed nothing."""
+    assert signatures.is_valid(EMPTY, SEED, signature) is False
+
+
+@pytest.mark.rule("MOD-5")
+def test_is_valid__by_the_key_of_the_account__holds_for_it_alone(signatures):
+    key = Account.from_key(b"\5" * 32)
+    signed = bytes(key.unsafe_sign_hash(SEED).signature)
+    assert signatures.is_valid(key.address, SEED, signed) is True
+    assert signatures.is_valid(key.address, keccak(SEED), signed) is False
+    assert signatures.is_valid(Account.from_key(b"\6" * 32).address, SEED, signed) is False

@@ -189,6 +189,22 @@ def test_commands__over_a_chains_life__give_values(world, settings, tmp_path):
     assert (verified.first_block, verified.last_block, verified.differs_at) == (2, ran.block, None)
 
 
+def test_index_verify__of_a_file_and_a_url__agrees_in_both_directions(world, settings, postgresql, tmp_path):
+    world.traffic(1)
+    file = tmp_path / "file.sqlite"
+    with postgresql.index() as url:
+        in_file, at_url = (
+            Settings(**settings.model_dump() | {"database": database}) for database in (f"sqlite:///{file}", url)
+        )
+        index_run(in_file)
+        index_run(at_url)
+        for ours, against in ((in_file, url), (at_url, file)):
+            found = index_verify(ours, against)
+            assert (found.last_block, found.differs_at, found.why) == (world.head(), None, None)
+        with pytest.raises(StoreError, match=r"Connection refused.*check --against"):
+            index_verify(in_file, "postgresql://nobody@127.0.0.1:1/none")
+
+
 def test_index_run__following_in_a_thread__serves_questions_and_stops(world, settings):
     stop, caught_up = threading.Event(), threading.Event()
     failures = []

@@ -8,6 +8,7 @@ from sqlalchemy import text
 from indexer import events as ev
 from indexer import query
 from indexer.errors import ForkError, LockedError, StoreError, StoreUnavailableError
+from indexer.notices import Retried, Stepped
 from indexer.store import database as opening
 from indexer.store import writer as writing
 from indexer.store.bulk import insert_rows
@@ -113,13 +114,14 @@ def test_run_once__whose_session_is_ended_again_and_again__has_the_rows_of_a_cle
     postgresql, writer, chain, tmp_path
 ):
     told = []
-    run_once(
-        writer,
-        Node(chain),
-        options=PATIENT,
-        progress=lambda *_: end_session(postgresql, writer),
-        on_retry=lambda error, _: told.append(type(error)),
-    )
+
+    def observe(notice):
+        if isinstance(notice, Stepped):
+            end_session(postgresql, writer)
+        if isinstance(notice, Retried):
+            told.append(type(notice.error))
+
+    run_once(writer, Node(chain), options=PATIENT, observer=observe)
     assert set(told) == {StoreUnavailableError}
     assert len(told) > 3
     with clean_index(tmp_path / "clean.sqlite", chain.deployment(), Node(chain)) as clean:
@@ -147,32 +149,31 @@ def restarted(server):
 def test_run_once__through_a_restart_of_the_server__waits_and_goes_on(own_server, chain, tmp_path):
     told = []
 
-    def tell(error, _):
-        told.append(type(error))
-        if len(told) == 2:
-            own_server.start()
-
-    def stop(block, *_):
-        if block >= 9 and not told:
+    def observe(notice):
+        if isinstance(notice, Stepped) and notice.cursor.number == 9:
             own_server.stop()
+        if isinstance(notice, Retried):
+            told.append(type(notice.error))
+            if len(told) == 2:
+                own_server.start()
 
     with own_server.index() as url, open_writer(url, chain.deployment()) as writer:
-        run_once(writer, Node(chain), options=PATIENT, progress=stop, on_retry=tell)
+        run_once(writer, Node(chain), options=PATIENT, observer=observe)
         assert set(told) == {StoreUnavailableError}
         with clean_index(tmp_path / "clean.sqlite", chain.deployment(), Node(chain)) as clean:
             assert everything(writer.store) == everything(clean.store)
 
 
 def test_run_once__with_a_server_that_stays_away__ends_with_a_sentence_and_half_writes_nothing(own_server, chain):
-    def stop(block, *_):
-        if block == 9:
+    def stop(notice):
+        if isinstance(notice, Stepped) and notice.cursor.number == 9:
             own_server.stop()
 
     options = SyncOptions(first_range=3, max_range=3, first_pause=0, longest_pause=0, attempts=3)
     with own_server.index() as url:
         with open_writer(url, chain.deployment()) as writer:
             with pytest.raises(StoreUnavailableError, match=r"does not answer .*: see that it runs"):
-                run_once(writer, Node(chain), options=options, progress=stop)
+                run_once(writer, Node(chain), options=options, observer=stop)
             own_server.start()
         with open_writer(url, chain.deployment()) as writer:
             assert writer.cursor().number == 9

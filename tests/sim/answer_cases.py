@@ -54,7 +54,8 @@ def pruned_after_start(lab):
 
 def _case(name, group, play, make, expects=Outcome.EXACT, **settings):
     in_bloom = settings.pop("in_bloom", None)
-    return Case(name, group, partial(play, make, **settings), expects, in_bloom, large=group == "logs")
+    large = settings.pop("large", group == "logs")
+    return Case(name, group, partial(play, make, **settings), expects, in_bloom, large=large)
 
 
 def _left_out(name, alone, in_bloom):
@@ -99,7 +100,7 @@ _TRANSPORT = [
     _case(transport.Hang.name, "transport", through, lambda _: transport.Hang(10), request_seconds=0.5),
     _case(transport.MalformedJson.name, "transport", through, lambda _: transport.MalformedJson()),
     _case(transport.ErrorUnder200.name, "transport", through, lambda _: transport.ErrorUnder200()),
-    _case(transport.NullBlock.name, "transport", through, lambda _: transport.NullBlock()),
+    _case(transport.NullBlock.name, "transport", through, lambda _: transport.NullBlock(), large=True),
     _case(transport.WrongId.name, "transport", through, lambda _: transport.WrongId()),
     _case(transport.Oversized.name, "transport", through, lambda _: transport.Oversized(SMALLEST_LIMIT * 4),
           max_response_bytes=SMALLEST_LIMIT * 4),
