@@ -34,9 +34,8 @@ def check_identity(rpc: Rpc, deployment: Deployment) -> None:
 def absent(number: int, head: int) -> RetryableError:
     """Say that a node whose head is `head` does not have a block: not any more, or not yet."""
     if number < head - FAR_BELOW:
-        return NoHistoryError(
-            f"The node does not have block {number}, though its head is {head}; try another RPC address."
-        )
+        # Without the head's number, so that a growing chain's node says the same each time.
+        return NoHistoryError(f"The node does not have block {number}, far below its head; try another RPC address.")
     return BehindError(f"The node does not have block {number} yet; waiting for it.")
 
 

@@ -289,11 +289,18 @@ def test_run_once__with_a_first_range_of_another_fork__does_not_begin_with_it(wr
     assert writer.cursor() is None
 
 
-def test_run_once__with_null_for_a_block_far_below_the_head__is_pruned_history(writer, node, chain):
+@pytest.mark.parametrize("growing", [False, True])
+def test_run_once__with_null_for_a_block_far_below_the_head__is_pruned_history(writer, node, chain, growing):
     for _ in range(200):
         chain.append()
-    node.faults["eth_getBlockByNumber"] = lambda block, params: None if params[0] == "0x9" else block
-    with pytest.raises(HistoryPrunedError, match=r"does not have block 9, though its head is 242.*whole history"):
+
+    def lack(block, params):
+        if growing and params[0] == "0x9":
+            chain.append()
+        return None if params[0] == "0x9" else block
+
+    node.faults["eth_getBlockByNumber"] = lack
+    with pytest.raises(HistoryPrunedError, match=r"does not have block 9, far below its head.*whole history"):
         run_once(writer, node, options=SMALL)
     assert writer.cursor() is None or writer.cursor().number < 9
 
