@@ -50,7 +50,9 @@ def _first_things_first(_: Any, __: str, event: MutableMapping[str, Any]) -> Mut
 
 
 def _sentence(_: Any, __: str, event: MutableMapping[str, Any]) -> str:  # noqa: ANN401
-    return clean(str(event["message"]))
+    """The event's message; where it has none, its name and fields."""
+    fields = [f"{name}={value}" for name, value in event.items() if name != "event"]
+    return clean(str(event.get("message") or " ".join([str(event["event"]), *fields])))
 
 
 @contextmanager

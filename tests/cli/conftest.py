@@ -1,6 +1,7 @@
 import json
 
 import pytest
+import structlog
 from click.testing import CliRunner
 
 from counterfoil.cli.main import main
@@ -22,6 +23,13 @@ def _no_settings(monkeypatch, tmp_path):
         if name.startswith("COUNTERFOIL_"):
             monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def _own_logs():
+    """A command configures the log of its process: no other test is to see that."""
+    yield
+    structlog.reset_defaults()
 
 
 class Ran:

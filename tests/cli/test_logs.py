@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+import structlog
 
 from counterfoil.cli import logs, progress
 from indexer.chain import Header
@@ -87,6 +88,12 @@ def test_reporter__of_providers__tells_who_is_set_aside_and_who_is_back(capsys):
         {"event": "provider_back", "provider": "http://a"},
         {"event": "weakened", "provider": "http://a", "why": "no receipts"},
     ]
+
+
+def test_configure__as_text__prints_an_event_without_a_message_by_its_name_and_fields(capsys):
+    logs.configure("text")
+    structlog.get_logger().warning("call not served", status=502, reason="a\x1b[2J\nb")
+    assert capsys.readouterr().err == "call not served status=502 reason=a\ufffd[2J\ufffdb\n"
 
 
 def test_reporter__as_text__prints_harmless_sentences_alone(capsys):
