@@ -4,6 +4,7 @@ It observes the loop's notices. Everything here is a value that may be shown to 
 node's that was not checked.
 """
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -28,7 +29,7 @@ from indexer.notices import (
     Writing,
 )
 from indexer.settings import Settings
-from indexer.store.database import Store, database_sentences
+from indexer.store.database import Store
 from indexer.store.lock import Holder, this_process
 from indexer.views import Status
 
@@ -95,8 +96,7 @@ class Monitor:
         self._caught_up = False
         self._trouble: str | None = None
         self._reorgs = 0
-        shown = str(settings.shown()["rpc_url"]).split(",")
-        self._aside: dict[str, str | None] = dict.fromkeys(shown)
+        self._aside: dict[str, str | None] = dict.fromkeys(settings.shown_rpc_urls())
         self._weakened: dict[str, str] = {}
         self._metrics.set_aside.set(0)
 
@@ -141,8 +141,9 @@ class Monitor:
         metrics.head_timestamp.set(step.head.timestamp)
         if step.cursor.finalized is not None:
             metrics.finalized.set(step.cursor.finalized)
-        if step.timestamp is not None:
-            metrics.lag_seconds.set(max(0, step.head.timestamp - step.timestamp))
+        seconds = _lag_seconds(step)
+        if seconds is not None:
+            metrics.lag_seconds.set(seconds)
         if step.blocks:
             metrics.blocks.inc(step.blocks)
             metrics.logs.inc(step.logs)
@@ -220,11 +221,8 @@ class Monitor:
             store = self._store
             if store is None or self._clock() - at < COUNTS_SECONDS:
                 return counts
-            try:
-                with database_sentences(store.label):
-                    counts = query.status(store).value
-            except IndexerError:  # empty, or busy: the last counts stand
-                pass
+            with contextlib.suppress(IndexerError):  # empty, or busy: the last counts stand
+                counts = query.status(store).value
             self._counts = (self._clock(), counts)
             return counts
 
@@ -234,15 +232,18 @@ def _verified(step: Stepped) -> int:
     return min(step.cursor.number, step.head.number)
 
 
+def _lag_seconds(step: Stepped) -> int | None:
+    return None if step.timestamp is None else max(0, step.head.timestamp - step.timestamp)
+
+
 def _step_document(step: Stepped, lag: int) -> Document:
-    seconds = None if step.timestamp is None else max(0, step.head.timestamp - step.timestamp)
     return {
         "head": {"number": step.head.number, "hash": step.head.hash, "timestamp": step.head.timestamp},
         "block": {"number": step.cursor.number, "hash": step.cursor.hash, "timestamp": step.timestamp},
         "verified_block": _verified(step),
         "finalized_block": step.cursor.finalized,
         "lag_blocks": lag,
-        "lag_seconds": seconds,
+        "lag_seconds": _lag_seconds(step),
         "held": step.outcome == "held",
     }
 

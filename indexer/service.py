@@ -15,7 +15,7 @@ from indexer.notices import Ended, Listening, Observer, Waiting, Writing, all_of
 from indexer.rpc import HttpRpc
 from indexer.settings import Settings
 from indexer.store.compare import Comparison, examine
-from indexer.store.database import database_sentences, database_url, label_of, open_store
+from indexer.store.database import database_url, label_of, open_store
 from indexer.store.lock import Patience
 from indexer.store.writer import open_writer
 from indexer.sync import SyncOptions, SyncResult
@@ -86,8 +86,7 @@ def index_plan(settings: Settings) -> Plan:
     database = label_of(database_url(settings.database_url()))
     with open_rpcs(settings) as rpcs:
         _check_any(rpcs, deployment)
-    providers = tuple(str(settings.shown()["rpc_url"]).split(","))
-    return Plan(database, deployment.chain_id, deployment.first_block, providers)
+    return Plan(database, deployment.chain_id, deployment.first_block, settings.shown_rpc_urls())
 
 
 def index_run(
@@ -136,7 +135,6 @@ def _write(
     options = sync_options(settings)
     with (
         open_writer(settings.database_url(), deployment, patience=patience) as writer,
-        database_sentences(writer.store.label),
         open_rpcs(settings) as rpcs,
     ):
         tell(Writing(writer.store))
@@ -174,7 +172,7 @@ def _observed(settings: Settings, deployment: Deployment, follow: bool, observer
 
 def index_status(settings: Settings) -> IndexStatus:
     """Say how far the index is, and how far the chain is where the node answers."""
-    with open_store(settings.database_url()) as store, database_sentences(store.label):
+    with open_store(settings.database_url()) as store:
         try:
             answer = query.status(store)
         except UnknownBlockError:

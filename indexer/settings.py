@@ -139,6 +139,10 @@ class Settings(BaseSettings):
         """Give the URLs of `rpc_url`, in their order."""
         return tuple(self.rpc_url.split(","))
 
+    def shown_rpc_urls(self) -> tuple[str, ...]:
+        """Give the URLs of `rpc_url` without user, password, path and query: how messages name the nodes."""
+        return tuple(without_secrets(url) for url in self.rpc_urls())
+
     def database_url(self) -> str:
         """Give the database's URL; the default is a SQLite file in `home`."""
         return self.database or f"sqlite:///{self.home / 'index.sqlite'}"
@@ -172,7 +176,7 @@ class Settings(BaseSettings):
         """Give every setting as it may be shown: URLs without user, password, path and query."""
         plain = self.model_dump(mode="json")
         return plain | {
-            "rpc_url": ",".join(without_secrets(url) for url in self.rpc_urls()),
+            "rpc_url": ",".join(self.shown_rpc_urls()),
             "rpc_websocket_url": without_secrets(self.rpc_websocket_url) if self.rpc_websocket_url else "",
             "database": _shown_database(self.database),
         }

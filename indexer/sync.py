@@ -168,6 +168,7 @@ class _Loop:
         self._blocks = self._logs = self._reorgs = self._held = 0
         self._read_seconds = self._write_seconds = 0.0
         self._notices: list[str] = []
+        self._prunable = True
 
     def _open_providers(self, rpcs: Sequence[Rpc], deployment: Deployment) -> list[Provider]:
         made = []
@@ -303,9 +304,13 @@ class _Loop:
         now, fetched = self._round, self._read_ahead(provider, cursor)
         outcome = self._append(now, fetched, cursor) if now and fetched else self._look(provider, cursor)
         self._report(outcome, self._blocks - blocks, self._logs - logs)
-        if self._options.raw_log_blocks:
-            self._writer.prune(self._options.raw_log_blocks)
+        self._prune(moved=outcome in {"advanced", "replaced"})
         return outcome
+
+    def _prune(self, *, moved: bool) -> None:
+        """Let old raw logs go, one bounded step at a time, for as long as there may be some."""
+        if self._options.raw_log_blocks and (moved or self._prunable):
+            self._prunable = self._writer.prune(self._options.raw_log_blocks) > 0
 
     def _read_ahead(self, provider: Provider, cursor: Cursor | None) -> BlockRange | None:
         """Give what was read ahead of this node; what another one says, or fails at, is no longer asked for."""

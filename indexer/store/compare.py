@@ -92,12 +92,6 @@ class _Index:
         return self.first if self.cursor.raw_logs_from is None else self.cursor.raw_logs_from
 
 
-def compare(ours: Store, theirs: Store) -> tuple[int, int, int | None]:
-    """Give the first and last block that both hold, and the first one where they differ (None: they agree)."""
-    found = examine(ours, theirs)
-    return found.first_block, found.last_block, found.differs_at
-
-
 def examine(ours: Store, theirs: Store) -> Comparison:
     """Compare all that both hold, block by block, in memory that does not grow with the indexes.
 

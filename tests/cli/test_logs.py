@@ -22,6 +22,7 @@ from indexer.notices import (
     Weakened,
 )
 from indexer.store.reader import Cursor
+from tests.support.clock import Clock
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -122,13 +123,6 @@ def test_operation_page__names_every_event():
 
 
 # --- progress
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self):
-        return self.now
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from indexer import events as ev
 from indexer import rows
 from indexer.chain import bloom_bits
 from indexer.deployment import parse_deployment
+from indexer.source import Source
 
 CHAIN_ID = 4242
 CODE = "0x6001"
@@ -349,3 +350,16 @@ class MemoryState:
 
 def row_dict(row):
     return {field.name: getattr(row, field.name) for field in fields(row)}
+
+
+def load(writer, chain, first=1, last=None):
+    """Write blocks of an in-memory chain, without the loop."""
+    fetched = Source(Node(chain), writer.deployment).fetch(first, chain.head if last is None else last)
+    writer.append(fetched.headers, fetched.logs, None)
+
+
+def other_chain():
+    chain = Chain()
+    chain.rewind(0)
+    chain.append(ev.ReputationDeployed(CLIENT))
+    return chain

@@ -36,21 +36,15 @@ from indexer.store.reader import Cursor
 from indexer.sync import run_once
 from tests.indexer.conftest import QUICK
 from tests.indexer.model import listed, registered
+from tests.support.clock import Clock
 
 ROOT = Path(__file__).resolve().parents[2]
 LOOPBACK = ("127.0.0.1", 0)
 
 
-class Clock:
-    now = 1000.0
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture
 def clock():
-    return Clock()
+    return Clock(1000)
 
 
 @pytest.fixture

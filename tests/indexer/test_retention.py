@@ -1,15 +1,18 @@
 """Raw logs that are let go: rows and digests stay, and what needs the logs says so."""
 
+import threading
+
 import pytest
 
 from indexer import events as ev
 from indexer import query
 from indexer.errors import StoreError
+from indexer.notices import Stepped
 from indexer.source import Source
 from indexer.store import retention
 from indexer.store.compare import examine
 from indexer.store.writer import open_writer
-from indexer.sync import SyncOptions, run_once
+from indexer.sync import SyncOptions, follow, run_once
 from tests.indexer.conftest import everything
 from tests.indexer.model import Node, listed, registered
 
@@ -99,3 +102,21 @@ def test_run_once__with_raw_log_blocks__prunes_as_it_goes_and_survives_a_reorg(w
     assert run_once(writer, node, options=options).reorgs == 1
     assert query.service(writer.store, 1).value.price == 107
     assert blocks_with_logs(writer.store) == list(range(chain.head - 8, chain.head + 1))
+
+
+def test_follow__with_raw_log_blocks_and_no_new_block__leaves_the_database_alone(writer, chain, node, monkeypatch):
+    stop, polls, pruned = threading.Event(), [], []
+    prune = writer.prune
+    monkeypatch.setattr(writer, "prune", lambda blocks: pruned.append(prune(blocks)) or pruned[-1])
+
+    def observe(notice):
+        if isinstance(notice, Stepped):
+            polls.append(notice.outcome)
+            if len(polls) == 6:
+                stop.set()
+
+    node.finality = 6
+    options = SyncOptions(first_range=100, poll_seconds=0.001, raw_log_blocks=2)
+    follow(writer, node, stop=stop, options=options, observer=observe)
+    assert polls == ["advanced"] + 5 * ["current"]
+    assert pruned == [6 + 3 + 10, 0]
