@@ -29,10 +29,12 @@ from benchmarks.indexing_chain import EVENTS_A_ROUND, TradedChain, traded_chain 
 from benchmarks.indexing_memory import print_memory  # noqa: E402
 from benchmarks.indexing_stages import sampled  # noqa: E402
 from benchmarks.indexing_stores import NewDatabase, databases  # noqa: E402
+from indexer.garbage import rare_collections  # noqa: E402
 from indexer.rpc import HttpRpc  # noqa: E402
+from indexer.source import Source  # noqa: E402
 from indexer.store.database import open_locked, open_store  # noqa: E402
 from indexer.store.writer import open_writer  # noqa: E402
-from indexer.sync import run_once  # noqa: E402
+from indexer.sync import DEFAULTS, run_once  # noqa: E402
 
 LEAST_OF_FLOOR, LEAST_TIMES_NAIVE, LEAST_TIMES_PEER = 0.65, 20, 2.5
 PEERS = {"Ponder": "ponder", "DipDup": "dipdup", "Subsquid": "sqd"}
@@ -69,6 +71,9 @@ def main() -> None:
         logs = floor.transfer(chain)
         print(f"{len(logs):,} events in {chain.head:,} blocks; best of {chosen.repeat} runs each\n")
         shared = _shared_floor(chain, chosen.repeat, logs)
+        with rare_collections(), sampled() as reading:
+            _read(chain)
+        _print_stages("reads, on another core", reading, len(logs))
         for store in chosen.stores:
             with databases(store, Path(folder)) as new:
                 _print_store(store, chain, shared, new, chosen)
@@ -118,7 +123,7 @@ def _print_store(
     print(f"== {store}\n")
     _print_table([*parts, lowest, ours, slow, slow_without], lowest)
     _print_bars(ours, lowest, slow)
-    _print_stages(stages, events)
+    _print_stages("writes", stages, events)
 
 
 def _sum(name: str, parts: list[Measured]) -> Measured:
@@ -128,6 +133,13 @@ def _sum(name: str, parts: list[Measured]) -> Measured:
 def _index(chain: TradedChain, database: str) -> None:
     with open_writer(database, chain.deployment) as writer, HttpRpc(chain.url) as rpc:
         run_once(writer, rpc)
+
+
+def _read(chain: TradedChain) -> None:
+    with HttpRpc(chain.url) as rpc:
+        source = Source(rpc, chain.deployment)
+        for first in range(chain.deployment.first_block, chain.head + 1, DEFAULTS.first_range):
+            source.fetch(first, min(chain.head, first + DEFAULTS.first_range - 1))
 
 
 def _insert(filled: str, new: NewDatabase, events: int, repeat: int) -> Measured:
@@ -175,9 +187,9 @@ def _print_bars(ours: Measured, lowest: Measured, slow: Measured) -> None:
     print()
 
 
-def _print_stages(stages: Counter[str], events: int) -> None:
+def _print_stages(process: str, stages: Counter[str], events: int) -> None:
     total = sum(stages.values())
-    print(f"{'where the time goes, all threads, in a run that is watched':58} {'us/event':>9} {'share':>6}")
+    print(f"{f'where the time goes in the process that {process}':58} {'us/event':>9} {'share':>6}")
     for stage, seconds in stages.most_common():
         print(f"{stage:58} {seconds / events * 1e6:9.1f} {seconds / total:6.0%}")
     print()

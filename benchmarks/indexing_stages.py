@@ -1,7 +1,6 @@
-"""Where the time of an indexing run goes: every thread's place is looked at some hundred times a second."""
+"""Where the time of an indexing run goes: the main thread's place is looked at some hundred times a second."""
 
-import sys
-import threading
+import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -12,7 +11,6 @@ from types import FrameType
 import indexer
 
 _SECONDS = 0.002
-_SWITCH_SECONDS = 0.0005  # so that the sampler is let in soon after its time
 _HOME = str(Path(indexer.__file__).parent) + "/"
 _STAGES = {
     "http.py": "transfer",
@@ -29,35 +27,34 @@ _STAGES = {
     "store/bulk.py": "insert",
     "store/database.py": "commit",
     "sync.py": "loop",
+    "ahead.py": "wait for what is read ahead",
 }
 _CLOSING = "close versions"
 
 
 @contextmanager
 def sampled() -> Iterator[Counter[str]]:
-    """Count the seconds that all threads together spend in each stage, while the block runs."""
+    """Count the seconds that the main thread spends in each stage, while the block runs.
+
+    A timer's signal interrupts it, not a thread, which would be let in mostly where another one waits. A long call of
+    the database's counts whole: what has passed since the last look is the stage's in which the signal is seen.
+    """
     seconds: Counter[str] = Counter()
-    ended = threading.Event()
-    sampler = threading.Thread(target=_sample, args=(seconds, ended))
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(_SWITCH_SECONDS)
-    sampler.start()
+    last = time.perf_counter()
+
+    def look(_: int, frame: FrameType | None) -> None:
+        nonlocal last
+        now = time.perf_counter()
+        seconds[_stage(frame) or "other"] += now - last
+        last = now
+
+    before = signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, _SECONDS, _SECONDS)
     try:
         yield seconds
     finally:
-        ended.set()
-        sampler.join()
-        sys.setswitchinterval(before)
-
-
-def _sample(seconds: Counter[str], ended: threading.Event) -> None:
-    last = time.perf_counter()
-    while not ended.wait(_SECONDS):
-        now = time.perf_counter()
-        for thread, frame in sys._current_frames().items():
-            if thread != threading.get_ident() and (stage := _stage(frame)):
-                seconds[stage] += now - last
-        last = now
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _stage(frame: FrameType | None) -> str | None:

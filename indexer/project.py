@@ -6,14 +6,12 @@ changes nothing; the rest of the block goes on.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 from indexer import events as ev
 from indexer import rows
-from indexer.rows import Fact, Key, Versioned, getter_of, key_of
-
-V = TypeVar("V", bound=Versioned)
+from indexer.rows import Fact, Key, V, Versioned, changed, columns_of, getter_of, key_of
 
 _UINT256 = 1 << 256
 
@@ -123,6 +121,19 @@ def fold_block(block: int, placed: Iterable[PlacedEvent], state: State) -> Chang
     return Changes(draft.versions(), tuple(draft.facts), tuple(rejections))
 
 
+_RATING = getter_of(columns_of(rows.Rating))
+_EXPERIENCE = getter_of(columns_of(rows.Experience))
+_COPIED: dict[type[ev.Event], tuple[tuple[str, ...], Callable[[object], tuple[Any, ...]]]] = {
+    event: (names := tuple(argument.name for argument in ev.arguments(event)), getter_of(names))
+    for event in (ev.ServiceListed, ev.SessionOpened, ev.DisputeOpened)
+}
+
+
+def _arguments(event: ev.Event) -> dict[str, Any]:
+    names, values = _COPIED[type(event)]
+    return dict(zip(names, values(event), strict=True))
+
+
 # --- NodeRegistry
 
 
@@ -140,11 +151,11 @@ def _node_registered(draft: _Draft, event: ev.NodeRegistered) -> None:
 
 
 def _endpoint_changed(draft: _Draft, event: ev.EndpointChanged) -> None:
-    draft.put(replace(draft.need(rows.Node, event.node_id), endpoint=event.endpoint))
+    draft.put(changed(draft.need(rows.Node, event.node_id), endpoint=event.endpoint))
 
 
 def _node_transferred(draft: _Draft, event: ev.NodeTransferred) -> None:
-    draft.put(replace(draft.need(rows.Node, event.node_id), operator=event.operator))
+    draft.put(changed(draft.need(rows.Node, event.node_id), operator=event.operator))
 
 
 def _capability_changed(draft: _Draft, event: ev.CapabilityChanged) -> None:
@@ -165,20 +176,19 @@ def _stake_slashed(draft: _Draft, event: ev.StakeSlashed) -> None:
 def _service_listed(draft: _Draft, event: ev.ServiceListed) -> None:
     draft.need(rows.Node, event.node_id)
     draft.refuse_known(rows.Service, event.service_id)
-    copied = {argument.name: getattr(event, argument.name) for argument in ev.arguments(ev.ServiceListed)}
-    draft.put(rows.Service(**copied, active=True))
+    draft.put(rows.Service(**_arguments(event), active=True))
 
 
 def _price_changed(draft: _Draft, event: ev.PriceChanged) -> None:
-    draft.put(replace(draft.need(rows.Service, event.service_id), price=event.price))
+    draft.put(changed(draft.need(rows.Service, event.service_id), price=event.price))
 
 
 def _service_status_changed(draft: _Draft, event: ev.ServiceStatusChanged) -> None:
-    draft.put(replace(draft.need(rows.Service, event.service_id), active=event.active))
+    draft.put(changed(draft.need(rows.Service, event.service_id), active=event.active))
 
 
 def _metadata_changed(draft: _Draft, event: ev.MetadataChanged) -> None:
-    draft.put(replace(draft.need(rows.Service, event.service_id), metadata_uri=event.metadata_uri))
+    draft.put(changed(draft.need(rows.Service, event.service_id), metadata_uri=event.metadata_uri))
 
 
 # --- SessionManager
@@ -188,10 +198,9 @@ def _session_opened(draft: _Draft, event: ev.SessionOpened) -> None:
     draft.refuse_known(rows.Session, event.session_id)
     load = draft.need(rows.NodeLoad, event.node_id)
     draft.put(rows.NodeLoad(event.node_id, load.active_sessions + 1))
-    copied = {argument.name: getattr(event, argument.name) for argument in ev.arguments(ev.SessionOpened)}
     draft.put(
         rows.Session(
-            **copied, number=draft.next_number(), opened_block=draft.block, status=rows.OPEN,
+            **_arguments(event), number=draft.next_number(), opened_block=draft.block, status=rows.OPEN,
             closes_at=0, paid=0, refunded=0, calls=0,
         )
     )  # fmt: skip
@@ -205,12 +214,12 @@ def _unsettled(draft: _Draft, session_id: str) -> rows.Session:
 
 
 def _session_topped_up(draft: _Draft, event: ev.SessionToppedUp) -> None:
-    draft.put(replace(_unsettled(draft, event.session_id), deposit=event.deposit))
+    draft.put(changed(_unsettled(draft, event.session_id), deposit=event.deposit))
 
 
 def _close_requested(draft: _Draft, event: ev.CloseRequested) -> None:
     session = _unsettled(draft, event.session_id)
-    draft.put(replace(session, status=rows.CLOSING, closes_at=event.closes_at))
+    draft.put(changed(session, status=rows.CLOSING, closes_at=event.closes_at))
 
 
 def _session_settled(draft: _Draft, event: ev.SessionSettled) -> None:
@@ -219,7 +228,7 @@ def _session_settled(draft: _Draft, event: ev.SessionSettled) -> None:
         raise UnfitError(f"the session {event.session_id} is of node {session.node_id}, not {event.node_id}")
     load = draft.need(rows.NodeLoad, event.node_id)
     draft.put(rows.NodeLoad(event.node_id, load.active_sessions - 1))
-    draft.put(replace(session, status=rows.SETTLED, paid=event.paid, refunded=event.refunded, calls=event.calls))
+    draft.put(changed(session, status=rows.SETTLED, paid=event.paid, refunded=event.refunded, calls=event.calls))
 
 
 def _change_credit(
@@ -245,7 +254,7 @@ def _credit_left(draft: _Draft, event: ev.CreditSpent | ev.CreditWithdrawn) -> N
 
 def _session_rated(draft: _Draft, event: ev.SessionRated) -> None:
     reputation = draft.need(rows.NodeReputation, event.node_id)
-    draft.state(rows.Rating(**{name: getattr(event, name) for name in rows.columns_of(rows.Rating)}))
+    draft.state(rows.Rating(*_RATING(event)))
     if event.counted:
         draft.put(count_rating(reputation, event.score, event.paid))
 
@@ -264,7 +273,7 @@ def count_rating(before: rows.NodeReputation, score: int, paid: int) -> rows.Nod
 
 
 def _experience_attested(draft: _Draft, event: ev.ExperienceAttested) -> None:
-    draft.state(rows.Experience(**{name: getattr(event, name) for name in rows.columns_of(rows.Experience)}))
+    draft.state(rows.Experience(*_EXPERIENCE(event)))
 
 
 # --- DisputeCourt
@@ -277,15 +286,14 @@ def _arbiter_changed(draft: _Draft, event: ev.ArbiterChanged) -> None:
 def _dispute_opened(draft: _Draft, event: ev.DisputeOpened) -> None:
     draft.need(rows.Session, event.session_id)
     draft.refuse_known(rows.Dispute, event.dispute_id)
-    copied = {argument.name: getattr(event, argument.name) for argument in ev.arguments(ev.DisputeOpened)}
-    draft.put(rows.Dispute(**copied, status=rows.DISPUTE_OPEN, award=0))
+    draft.put(rows.Dispute(**_arguments(event), status=rows.DISPUTE_OPEN, award=0))
 
 
 def _dispute_resolved(draft: _Draft, event: ev.DisputeResolved) -> None:
     dispute = draft.need(rows.Dispute, event.dispute_id)
     if dispute.status != rows.DISPUTE_OPEN:
         raise UnfitError(f"the dispute {event.dispute_id} was ended before")
-    draft.put(replace(dispute, status=event.status, award=event.award))
+    draft.put(changed(dispute, status=event.status, award=event.award))
 
 
 def _court_credited(draft: _Draft, event: ev.CourtCredited) -> None:

@@ -7,7 +7,7 @@ header's bloom only, and the run says so once: then one of several logs of one k
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from indexer.chain import (
     Header,
@@ -36,6 +36,17 @@ class Cost:
     calls: int = 0
     bytes: int = 0
     seconds: float = 0.0
+
+    def since(self, before: "Cost") -> "Cost":
+        """Give what came after an earlier state of this."""
+        return Cost(*(now - then for now, then in zip(astuple(self), astuple(before), strict=True)))
+
+    def add(self, more: "Cost") -> None:
+        """Take what another one took into this."""
+        self.blocks += more.blocks
+        self.calls += more.calls
+        self.bytes += more.bytes
+        self.seconds += more.seconds
 
 
 class Prover:
@@ -90,7 +101,7 @@ class Prover:
         return proven
 
     def _by_block_logs(self, headers: Sequence[Header]) -> dict[int, list[Log]]:
-        self._tell("The node gives no receipts: the logs of a block are checked against the bloom of its header only.")
+        self.tell("The node gives no receipts: the logs of a block are checked against the bloom of its header only.")
         answers = self._batch("eth_getLogs", [[{"blockHash": header.hash}] for header in headers])
         return {header.number: self._announced(header, answer) for header, answer in zip(headers, answers, strict=True)}
 
@@ -109,7 +120,7 @@ class Prover:
         try:
             _check_root(header, receipts)
         except UnknownReceiptError as error:
-            self._tell(
+            self.tell(
                 f"The node's receipts of block {header.number} hold type {error}, whose encoding is not known here: "
                 "the logs of such blocks are checked against the bloom of their header only."
             )
@@ -126,7 +137,8 @@ class Prover:
                 place += 1
         return ours
 
-    def _tell(self, sentence: str) -> None:
+    def tell(self, sentence: str) -> None:
+        """Say, once, why logs cannot be verified as well as they should be."""
         if not self._told:
             self._told = True
             self._weakened(sentence)

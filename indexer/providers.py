@@ -21,6 +21,7 @@ from indexer.errors import (
 )
 from indexer.notices import Observer, ProviderChanged
 from indexer.ranges import RangeSize
+from indexer.reading import Reader
 from indexer.source import BlockRange, Source
 
 FIRST_ASIDE = 600.0
@@ -35,10 +36,15 @@ _SURE_OF_FAILURE = 3
 class Provider:
     """One node, with what was learnt about it."""
 
-    def __init__(self, name: str, source: Source, size: RangeSize) -> None:
+    def __init__(
+        self, name: str, source: Source, size: RangeSize, reader: Reader | None = None, reader_blocks: int = 0
+    ) -> None:
+        """Have `reader` read from when `reader_blocks` blocks are to come, until it is stopped."""
         self.name = name
         self.source = source
         self.size = size
+        self._reader = reader
+        self._reader_blocks = reader_blocks
         self.failures = 0
         self.ready_at = self.aside_until = 0.0
         self.is_aside = False
@@ -67,10 +73,11 @@ class Provider:
     def fetch(self, first: int, target: int) -> BlockRange:
         """Give a verified range from `first` as far as the node allows, at most to `target`."""
         lie = None
+        left = target - first + 1
         while True:
-            asked = min(self.size.blocks, target - first + 1)
+            asked = min(self.size.blocks, left)
             try:
-                fetched = self.source.fetch(first, first + asked - 1)
+                fetched = self._read(first, first + asked - 1, left)
             except HoleError as error:
                 lie = str(error)
                 self.size.refused(asked)
@@ -84,6 +91,25 @@ class Provider:
             else:
                 self.size.answered(len(fetched.logs))
                 return fetched if lie is None else BlockRange(fetched.headers, fetched.logs, lie)
+
+    def _read(self, first: int, last: int, left: int) -> BlockRange:
+        if self._reader is None:
+            return self.source.fetch(first, last)
+        if not self._reader.is_usable or (left < self._reader_blocks and not self._reader.is_running):
+            return self.source.fetch(first, last)
+        answer = self._reader.read(first, last, self.source.newest)
+        self.source.note(answer.cost, answer.told)
+        return answer.range()
+
+    def stop(self) -> None:
+        """Let go of what is being read, and of what read it."""
+        if self._reader is not None:
+            self._reader.stop()
+
+    def close(self) -> None:
+        """End what reads for this node."""
+        if self._reader is not None:
+            self._reader.close()
 
 
 class Providers:

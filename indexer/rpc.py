@@ -63,7 +63,9 @@ class HttpRpc:
     """JSON-RPC over HTTP. `seconds` bounds one request as a whole, `max_bytes` its answer (see `BoundedHttp`)."""
 
     def __init__(self, url: str, *, seconds: float = 30, max_bytes: int = 64 * 2**20) -> None:
-        self._url = url
+        self.url = url
+        self.seconds = seconds
+        self.max_bytes = max_bytes
         self._ids = itertools.count(1)
         self._calls_a_batch = CALLS_A_BATCH
         self.where = without_secrets(url)
@@ -127,7 +129,7 @@ class HttpRpc:
 
     def _send(self, content: bytes) -> HttpAnswer:
         try:
-            return self._http.request("POST", self._url, content=content, headers=_HEADERS)
+            return self._http.request("POST", self.url, content=content, headers=_HEADERS)
         except TooLargeError:
             raise RangeTooLargeError(
                 f"{self.where} answered with over {self._http.max_bytes} bytes; asking for less. If a single block is "
@@ -160,7 +162,7 @@ class HttpRpc:
         message = ": ".join(texts) or "no reason given"
         known = _KINDS[classify(fields.get("code"), message)]
         kind = _BatchRefusedError if "batch" in message.lower() else known
-        error = kind(f"{self.where} refused a call: {_printable(message.replace(self._url, self.where))}.")
+        error = kind(f"{self.where} refused a call: {_printable(message.replace(self.url, self.where))}.")
         if isinstance(error, RangeTooLargeError):
             error.blocks = usable_blocks(message)
         return error

@@ -74,6 +74,7 @@ def sync_options(settings: Settings) -> SyncOptions:
         finality=settings.finality,
         websocket_url=settings.rpc_websocket_url,
         raw_log_blocks=settings.raw_log_blocks,
+        reader_blocks=settings.reader_blocks,
     )
 
 

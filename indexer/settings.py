@@ -121,6 +121,9 @@ class Settings(BaseSettings):
     """The largest answer that is read; a larger one counts as a range that is too large."""
     max_range_blocks: int = Field(default=2000, ge=1, le=100_000)
     """The most blocks whose logs one request asks for. The index finds a smaller range by itself."""
+    reader_blocks: int = Field(default=500, ge=0, le=2**53)
+    """From how many blocks behind on another process reads and checks the chain while this one writes. It takes a
+    second core and some 60 MiB while it lasts; 0 leaves all to one process."""
     raw_log_blocks: int = Field(default=0, ge=0, le=2**53)
     """How many blocks of raw logs below the final block are kept; 0 keeps all. Where some are gone, `counterfoil index
     rebuild` is not possible."""

@@ -10,7 +10,7 @@ Events that are not known here are asked for too, by address, and are kept raw. 
 that was left out: by its bloom it cannot be told from those of other contracts.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -59,7 +59,8 @@ def _ignored(_: str) -> None:
     return None
 
 
-def _never() -> bool:
+def never() -> bool:
+    """Say that nothing is over."""
     return False
 
 
@@ -73,7 +74,7 @@ class Source:
         *,
         verify: Verify = "bloom",
         weakened: Callable[[str], None] = _ignored,
-        is_over: Callable[[], bool] = _never,
+        is_over: Callable[[], bool] = never,
     ) -> None:
         """`weakened` is told, once, why logs cannot be verified as well as they should be.
 
@@ -83,7 +84,8 @@ class Source:
         self._is_over = is_over
         self._full = verify == "full"
         self._deployment = deployment
-        self._head = 0
+        self.newest = 0
+        """The newest block that the node has told of: an absent one below it is no more, one above it not yet there."""
         addresses = deployment.addresses()
         self._addresses = frozenset(addresses.values())
         self._kinds: dict[Kind, int] = {
@@ -99,6 +101,12 @@ class Source:
         """What proving blocks took so far."""
         return self._prover.cost
 
+    def note(self, cost: Cost, told: Iterable[str]) -> None:
+        """Count as this one's what another `Source` of the same node took and told (see indexer/reading.py)."""
+        self._prover.cost.add(cost)
+        for sentence in told:
+            self._prover.tell(sentence)
+
     def check_identity(self) -> None:
         """Compare the chain with the deployment file (see indexer/identity.py)."""
         check_identity(self._rpc, self._deployment)
@@ -109,7 +117,7 @@ class Source:
         if answer is None:
             raise BehindError("The node has no latest block yet; waiting for it.")
         head = parse_header(answer)
-        self._head = head.number
+        self.newest = head.number
         return head
 
     def final(self, finality: Finality, head: Header) -> Header | None:
@@ -132,7 +140,7 @@ class Source:
         headers: list[Header] = []
         for number, answer in enumerate(self._blocks(first, last), first):
             if answer is None:
-                raise absent(number, self._head)
+                raise absent(number, self.newest)
             header = parse_header(answer)
             if header.number != number:
                 raise LieError(f"The node gave block {header.number} for {number}; try another RPC address.")

@@ -38,7 +38,8 @@ from indexer.notices import (
 )
 from indexer.providers import Provider, Providers, pause_after
 from indexer.ranges import RangeSize
-from indexer.rpc import Rpc
+from indexer.reading import Reader, Task
+from indexer.rpc import HttpRpc, Rpc
 from indexer.source import BlockRange, Finality, Source, Verify
 from indexer.store.reader import Cursor, hashes
 from indexer.store.writer import Writer
@@ -51,7 +52,7 @@ _MAX_NOTICES = 100
 class SyncOptions:
     """Limits of the loop. Times in seconds, ranges in blocks."""
 
-    first_range: int = 250
+    first_range: int = 100
     max_range: int = 2000
     poll_seconds: float = 0.2
     verify: Verify = "bloom"
@@ -65,6 +66,8 @@ class SyncOptions:
     """How many failures in a row of each node `run_once` bears; `follow` bears any number."""
     first_pause: float = 0.1
     longest_pause: float = 5.0
+    reader_blocks: int = 500
+    """From how many blocks behind on another process reads while this one writes; 0 for never."""
     quiet_seconds: float = 60.0
     """After so long without a new block another node is asked, where there is one."""
     websocket_url: str = ""
@@ -178,8 +181,14 @@ class _Loop:
             source = Source(
                 rpc, deployment, verify=self._options.verify, weakened=self._weakened(name), is_over=self._is_over
             )
-            made.append(Provider(name, source, RangeSize(self._options.first_range, self._options.max_range)))
+            size = RangeSize(self._options.first_range, self._options.max_range)
+            made.append(Provider(name, source, size, self._reader(rpc, deployment), self._options.reader_blocks))
         return made
+
+    def _reader(self, rpc: Rpc, deployment: Deployment) -> Reader | None:
+        if not self._options.reader_blocks or not isinstance(rpc, HttpRpc):
+            return None
+        return Reader(Task(rpc.url, rpc.seconds, rpc.max_bytes, deployment, self._options.verify), self._is_over)
 
     def _weakened(self, name: str) -> Callable[[str], None]:
         return lambda why: self._tell(Weakened(name, why))
@@ -211,6 +220,8 @@ class _Loop:
                 self._run(wait, lasting=lasting)
             finally:
                 self._over = True
+                for provider in self._providers:
+                    provider.close()
 
     def _run(self, wait: Wait, *, lasting: bool) -> None:
         failures = 0
@@ -235,6 +246,7 @@ class _Loop:
 
     def _rest(self, provider: Provider, outcome: Outcome, wait: Wait, *, lasting: bool) -> bool:
         """Wait for the next poll; tells whether a run that does not last is over."""
+        provider.stop()
         if outcome == "held" or time.monotonic() > self._moved + self._options.quiet_seconds:
             self._moved = time.monotonic()
             self._providers.move_on(provider)
@@ -381,7 +393,7 @@ class _Loop:
     def _go_on(self, now: _Round, first: int) -> None:
         self._round = now
         if first <= now.target:
-            self._ahead.start(lambda: now.provider.fetch(first, now.target))
+            self._ahead.start(lambda: now.provider.fetch(first, now.target), now.provider.stop)
 
     def _believe(self, provider: Provider, fetched: BlockRange) -> None:
         if fetched.lie:

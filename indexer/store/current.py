@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Mapping, Set
 
 from sqlalchemy import Connection, Select, func, select
 
-from indexer.project import Changes, V
-from indexer.rows import VERSIONED, Key, Session, Versioned, columns_of, key_of
+from indexer.project import Changes
+from indexer.rows import VERSIONED, Key, Session, V, Versioned, columns_of, key_of
 from indexer.store.tables import table_of
 
 _KEYS_A_QUERY = 400

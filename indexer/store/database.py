@@ -245,9 +245,10 @@ def _prepare_postgresql(connection: Any, _: object) -> None:  # noqa: ANN401
 
 def _prepare_sqlite(connection: Any, _: object) -> None:  # noqa: ANN401
     connection.isolation_level = None  # the driver's own BEGIN comes too late for a snapshot of reads
+    connection.execute("PRAGMA page_size=8192")  # of a new file: a third less to write at each commit
     connection.execute("PRAGMA synchronous=NORMAL")  # with WAL: a power cut may lose the last range, no more
     connection.execute("PRAGMA cache_size=-65536")  # KiB
-    connection.execute("PRAGMA wal_autocheckpoint=4000")  # pages; the default writes hot pages over and over
+    connection.execute("PRAGMA wal_autocheckpoint=4000")  # pages, 32 MiB; the default writes hot pages over and over
 
 
 def _enter_wal(store: Store) -> None:

@@ -1,6 +1,5 @@
 """Writing a range, undoing blocks, and rebuilding: each one transaction, by the one process that holds the lock."""
 
-import gc
 from collections import defaultdict
 from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from indexer.deployment import Deployment
 from indexer.digest import NO_DIGEST
 from indexer.errors import ForkError, StoreError
 from indexer.fold import FoldedBlock, fold_range
+from indexer.garbage import rare_collections
 from indexer.rows import FACTS, VERSIONED, Fact, Key, Versioned, columns_of, key_of, values_of
 from indexer.store.bulk import Value, close_versions, insert_rows
 from indexer.store.current import CurrentRows
@@ -23,7 +23,6 @@ from indexer.store.reader import Cursor, read_cursor, read_meta
 from indexer.store.retention import need_raw_logs, prune_raw_logs
 from indexer.store.tables import BLOCK, CURSOR, META, QUARANTINE, RAW_LOG, table_of
 
-_ALLOCATIONS_A_COLLECTION = 100_000
 _BLOCKS_A_STEP = 1000  # of a rebuild, so that its memory stays bounded
 
 
@@ -95,20 +94,9 @@ def open_writer(
 
     Raises LockedError when another process writes to it, StoreError when it belongs to another deployment.
     """
-    with open_locked(path_or_url, patience) as store, _rare_collections():
+    with open_locked(path_or_url, patience) as store, rare_collections():
         _bind(store, deployment)
         yield Writer(store, deployment)
-
-
-@contextmanager
-def _rare_collections() -> Iterator[None]:
-    """A range makes very many values and no cycles: going through them for garbage took a fifth of the time."""
-    before = gc.get_threshold()
-    gc.set_threshold(_ALLOCATIONS_A_COLLECTION, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 def _identity(deployment: Deployment) -> dict[str, str]:
