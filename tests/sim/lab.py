@@ -69,7 +69,8 @@ class Reference:
 class Lab:
     """Where a fault is played: a world with its deployment file, a proxy before it, a fresh store, and a seed.
 
-    `stores` makes more stores of the kind; `forge` gives the process that forks commands.
+    The seed says whether another process reads, or the one that writes. `stores` makes more stores of the kind; `forge`
+    gives the process that forks commands.
     """
 
     world: object
@@ -87,6 +88,7 @@ class Lab:
 
     def __post_init__(self):
         self.rng = random.Random(f"lab/{self.seed}")
+        self.reader_blocks = random.Random(f"reader/{self.seed}").choice([0, 1])
         folder = self.home / "deployments"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "31337.json").write_text(json.dumps(self.world.document()))
@@ -99,6 +101,7 @@ class Lab:
             "poll_seconds": 0.01,
             "max_range_blocks": 40,
             "verify": self.verify,
+            "reader_blocks": self.reader_blocks,
         }
         return Settings(**(given | changes))
 

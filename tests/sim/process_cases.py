@@ -23,6 +23,7 @@ MOMENT = 0.3
 PATIENCE = 120
 """Seconds after which a command that still waits for a lock is said to hang; each of its attempts may wait for some."""
 DISK = 64 * 2**20
+RESTART_SECONDS = 60
 
 
 def command(lab, *, max_file_bytes=None, **settings):
@@ -141,9 +142,16 @@ def crashed_server(lab):
 
 def restarted_server(lab):
     """The database's server is ended and started again between two writes."""
-    happens = At(lab.rng.randrange(8, 16), lab.stores.restart)
-    lab.proxy.inject(happens)
-    return right_after(lab, lab.run(max_range_blocks=10))
+    over = threading.Event()
+
+    def restart():
+        lab.stores.restart()
+        over.set()
+
+    lab.proxy.inject(At(lab.rng.randrange(8, 16), restart))
+    error = lab.run(max_range_blocks=10)
+    over.wait(RESTART_SECONDS)  # who gives up the request need not wait for its answer
+    return right_after(lab, error)
 
 
 def right_after(lab, error):
