@@ -7,6 +7,7 @@ others fail, or after a long time.
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from indexer.errors import (
     BadAnswerError,
@@ -39,7 +40,7 @@ class Provider:
     def __init__(
         self, name: str, source: Source, size: RangeSize, reader: Reader | None = None, reader_blocks: int = 0
     ) -> None:
-        """Have `reader` read from when `reader_blocks` blocks are to come, until it is stopped."""
+        """Have `reader` read ahead from when `reader_blocks` blocks are to come, until it is stopped."""
         self.name = name
         self.source = source
         self.size = size
@@ -72,12 +73,22 @@ class Provider:
 
     def fetch(self, first: int, target: int) -> BlockRange:
         """Give a verified range from `first` as far as the node allows, at most to `target`."""
+        if self._reader is not None and target - first + 1 >= self._reader_blocks:
+            self._reader.start()  # it gets ready while this range is read and written here
+        return self._fetch(self.source.fetch, first, target)
+
+    def fetch_ahead(self, first: int, target: int) -> BlockRange:
+        """Give what `fetch` gives, by the reader where it runs."""
+        reader = self._reader
+        read = partial(self._read, reader) if reader and reader.is_running else self.source.fetch
+        return self._fetch(read, first, target)
+
+    def _fetch(self, read: Callable[[int, int], BlockRange], first: int, target: int) -> BlockRange:
         lie = None
-        left = target - first + 1
         while True:
-            asked = min(self.size.blocks, left)
+            asked = min(self.size.blocks, target - first + 1)
             try:
-                fetched = self._read(first, first + asked - 1, left)
+                fetched = read(first, first + asked - 1)
             except HoleError as error:
                 lie = str(error)
                 self.size.refused(asked)
@@ -92,12 +103,8 @@ class Provider:
                 self.size.answered(len(fetched.logs))
                 return fetched if lie is None else BlockRange(fetched.headers, fetched.logs, lie)
 
-    def _read(self, first: int, last: int, left: int) -> BlockRange:
-        if self._reader is None:
-            return self.source.fetch(first, last)
-        if not self._reader.is_usable or (left < self._reader_blocks and not self._reader.is_running):
-            return self.source.fetch(first, last)
-        answer = self._reader.read(first, last, self.source.newest)
+    def _read(self, reader: Reader, first: int, last: int) -> BlockRange:
+        answer = reader.read(first, last, self.source.newest)
         self.source.note(answer.cost, answer.told)
         return answer.range()
 

@@ -1,7 +1,7 @@
 """How many blocks to ask for at once, learnt from one node's answers. Pure."""
 
 MANY_LOGS = 12_000
-FEW_LOGS = 4000
+FEW_LOGS = 6000
 _GOOD_ANSWERS = 32
 """After so many answers in a row, a node is tried with more than it once refused."""
 

@@ -63,7 +63,7 @@ class Answer:
 
 
 class Reader:
-    """Reads ranges in a child, which the first of them starts. `stop` and `close` may come from any thread."""
+    """Reads ranges in a child. `stop` and `close` may come from any thread."""
 
     def __init__(self, task: Task, is_over: Callable[[], bool] = never) -> None:
         """Once `is_over` is true, nothing more is waited for."""
@@ -73,6 +73,11 @@ class Reader:
         self._child: Popen[bytes] | None = None
         self.is_usable = True
         """False once a child failed or the reader was closed: it starts no other."""
+
+    def start(self) -> None:
+        """Start the child, unless one runs or this one has failed: it gets ready meanwhile."""
+        if self.is_usable:
+            self._running()
 
     def read(self, first: int, last: int, newest: int) -> Answer:
         """Have a range read; `newest` is the node's newest block. UnavailableError where the child is gone."""

@@ -52,7 +52,7 @@ _MAX_NOTICES = 100
 class SyncOptions:
     """Limits of the loop. Times in seconds, ranges in blocks."""
 
-    first_range: int = 100
+    first_range: int = 25
     max_range: int = 2000
     poll_seconds: float = 0.2
     verify: Verify = "bloom"
@@ -393,7 +393,7 @@ class _Loop:
     def _go_on(self, now: _Round, first: int) -> None:
         self._round = now
         if first <= now.target:
-            self._ahead.start(lambda: now.provider.fetch(first, now.target), now.provider.stop)
+            self._ahead.start(lambda: now.provider.fetch_ahead(first, now.target), now.provider.stop)
 
     def _believe(self, provider: Provider, fetched: BlockRange) -> None:
         if fetched.lie:

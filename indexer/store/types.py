@@ -42,4 +42,4 @@ def stored(amounts: Sequence[int], dialect: Dialect) -> Sequence[int | str]:
     """Write amounts as their columns hold them; ValueError outside 0 to 2^256 - 1."""
     if amounts and not (min(amounts) >= 0 and max(amounts) < _LIMIT):
         raise ValueError("an amount is outside of a uint256")
-    return amounts if dialect.name == "postgresql" else list(map("{:078d}".format, amounts))
+    return amounts if dialect.name == "postgresql" else [str(amount).zfill(_DIGITS) for amount in amounts]
