@@ -121,6 +121,11 @@ class Story:
         self.quiet("operator", "SessionManager", "settle", *self._voucher(session_id))
         return session_id
 
+    def _disputed(self) -> bytes:
+        session_id = self._settled()
+        self.quiet("client", "DisputeCourt", "open_dispute", session_id, PAID, METADATA)
+        return session_id
+
     def _sessions(self) -> None:
         manager = "SessionManager"
         session_id = self._opened(self.note("client", manager, "open", *self._terms("client")))
@@ -194,17 +199,15 @@ class Story:
 
     def _court(self) -> None:
         court = "DisputeCourt"
-        self.note("client", court, "open_dispute", self._settled(), PAID, METADATA)
-        count = self.stage.call(court, "dispute_count").call()
-        self.note("arbiter", court, "resolve", count, PAID, case="upheld")
-        self.quiet("client", court, "open_dispute", self._settled(), PAID, METADATA)
-        self.note("arbiter", court, "resolve", count + 1, 0, case="refused")
-        self.quiet("client", court, "open_dispute", self._settled(), PAID, METADATA)
+        session_id = self._settled()
+        self.note("client", court, "open_dispute", session_id, PAID, METADATA)
+        self.note("arbiter", court, "resolve", session_id, PAID, case="upheld")
+        self.note("arbiter", court, "resolve", self._disputed(), 0, case="refused")
+        self._disputed()
         self.stage.pass_time(RESOLVE_WINDOW)
-        self.note("relayer", court, "drop", count + 2)
+        self.note("relayer", court, "drop", self.stage.call(court, "dispute_count").call())
         self.note("client", court, "withdraw", self.stage.address("client"))
-        self.quiet("client", court, "open_dispute", self._settled(), PAID, METADATA)
-        self.quiet("arbiter", court, "resolve", count + 3, PAID)
+        self.quiet("arbiter", court, "resolve", self._disputed(), PAID)
         self.note("arbiter", court, "offer_arbiter", self.stage.address("heir"))
         self.note("heir", court, "accept_arbiter")
         self.quiet("heir", court, "offer_arbiter", self.stage.address("arbiter"))

@@ -187,14 +187,17 @@ def open_dispute(session_id: bytes32, claim: uint256, evidence: String[MAX_TEXT]
 
 
 @external
-def resolve(dispute_id: uint256, award: uint256):
+def resolve(session_id: bytes32, award: uint256):
     """
-    @notice Decides an open dispute. The arbiter alone may, within the resolve window.
-    @param dispute_id The dispute.
+    @notice Decides the open dispute of a session. The arbiter alone may, within the resolve window.
+    @param session_id The session that was judged.
     @param award What the node is slashed for the client, at most the claim; 0 refuses, and the operator gets the bond.
-    @dev    A node that has less than the award left pays what it has.
+    @dev    A node that has less than the award left pays what it has. The session is named and not the dispute's number:
+            a reorg that swaps two disputes swaps their numbers, and a decision that is on its way must not slash a node
+            that nobody judged.
     """
     assert msg.sender == self.arbiter, "court: not the arbiter"
+    dispute_id: uint256 = self.dispute_of[session_id]
     dispute: Dispute = self._only_open(dispute_id)
     assert block.timestamp < dispute.opened_at + RESOLVE_WINDOW, "court: resolve window is over"
     assert award <= dispute.claim, "court: award above the claim"

@@ -359,6 +359,10 @@ class World:
         receipt = self.court.open_dispute(session_id, claim, evidence, sender=client or self.client)
         return event(receipt, "DisputeOpened")["dispute_id"]
 
+    def disputed(self, dispute_id):
+        """The session of a dispute, by which the arbiter decides it."""
+        return bytes(self.court.disputes(dispute_id).session_id)
+
     def rating(self, session_id, score, signer=None, **domain):
         """A rating signed by the client, or by `signer`."""
         message = {"sessionId": session_id, "score": score}

@@ -55,8 +55,9 @@ class Court(Contract):
         return dispute_id
 
     @external
-    def resolve(self, sender, dispute_id, award):
+    def resolve(self, sender, session_id, award):
         require(sender == self.arbiter, "court: not the arbiter")
+        dispute_id = self.dispute_of(session_id)
         dispute = self._opened(dispute_id)
         require(self.world.now < dispute.opened_at + self.resolve_window, "court: resolve window is over")
         require(award <= dispute.claim, "court: award above the claim")

@@ -107,7 +107,7 @@ def test_labels__of_every_kind__are_taken_or_refused_as_the_grammar_says(driver,
 
 def test_dispute__that_is_refused__gives_the_operator_the_bond(driver):
     driver.act("court", "open_dispute", CLIENT, settled(driver), 5, "")
-    driver.act("court", "resolve", base.ARBITER, 1, 0)
+    driver.act("court", "resolve", base.ARBITER, driver.disputed(1), 0)
     assert driver.model.court.credits == {OPERATOR: base.BOND}
 
 
@@ -117,8 +117,8 @@ def test_award__of_a_node_without_stake__is_nothing(driver):
     other = settled(driver)
     driver.act("court", "open_dispute", CLIENT, other, 5, "")
     driver.act("registry", "request_unstake", OPERATOR, 1, 1_500)
-    driver.act("court", "resolve", base.ARBITER, 1, 9_000)
-    driver.act("court", "resolve", base.ARBITER, 2, 5)
+    driver.act("court", "resolve", base.ARBITER, driver.disputed(1), 9_000)
+    driver.act("court", "resolve", base.ARBITER, driver.disputed(2), 5)
     assert driver.model.court.credits == {CLIENT: 2 * base.BOND + 2_000}
 
 
@@ -131,7 +131,7 @@ def test_capability__that_is_taken_back__is_counted_no_more(driver):
 def test_dispute__without_a_bond__costs_nothing_and_credits_nothing():
     driver = Driver(bond=0)
     driver.act("court", "open_dispute", CLIENT, settled(driver), 5, "")
-    driver.act("court", "resolve", base.ARBITER, 1, 0)
+    driver.act("court", "resolve", base.ARBITER, driver.disputed(1), 0)
     assert driver.model.court.credits == {}
     driver.close()
 

@@ -127,6 +127,10 @@ class Driver:
         signer = signer or self.model.manager.sessions[session_id].signer
         return Signature(signer, Message("Voucher", self.model.manager.address, (session_id, amount, calls)))
 
+    def disputed(self, dispute_id):
+        """The session of a dispute, by which the arbiter decides it."""
+        return self.model.court.disputes[dispute_id].session_id
+
     def rating(self, session_id, score, signer):
         return Signature(signer, Message("Rating", self.model.reputation.address, (session_id, score)))
 

@@ -109,7 +109,8 @@ class LedgerRules(MachineBase):
         claim = dispute.claim if dispute else 0
         awards = st.one_of(st.integers(0, claim), st.just(0), st.just(claim))
         award = mostly(data, awards, st.just(claim + 1), "award")
-        self.driver.act("court", "resolve", self.sender(data, court.arbiter), dispute_id, award)
+        session_id = dispute.session_id if dispute else self.session(data, self.fresh())
+        self.driver.act("court", "resolve", self.sender(data, court.arbiter), session_id, award)
 
     @action(7, when=lambda self: self.fresh())
     def judge(self, data):
@@ -131,7 +132,7 @@ class LedgerRules(MachineBase):
                 self.driver.set_mode("stake", data.draw(st.sampled_from([FEE, SILENT]), label="mode"), 0)
             edges = [0, 1, 9, node.stake, node.stake + 1, node.stake + node.unbonding, claim, claim + 1]
             award = data.draw(st.sampled_from(edges), label="award")
-            self.driver.act("court", "resolve", self.model.court.arbiter, opened.answer, award)
+            self.driver.act("court", "resolve", self.model.court.arbiter, session_id, award)
 
     @action(1)
     def campaign(self, data):

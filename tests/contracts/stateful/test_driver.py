@@ -47,7 +47,7 @@ def test_driver__after_a_whole_story__finds_contracts_and_model_equal(driver):
     session_id = settled(driver)
     driver.act("reputation", "rate", CLIENT, session_id, 80)
     dispute_id = driver.act("court", "open_dispute", CLIENT, session_id, 50, "ipfs://evidence").answer
-    driver.act("court", "resolve", base.ARBITER, dispute_id, 50)
+    driver.act("court", "resolve", base.ARBITER, driver.disputed(dispute_id), 50)
     driver.act("court", "withdraw", CLIENT, CLIENT)
     driver.act("manager", "withdraw", CLIENT, CLIENT)
     driver.compare(everything=True)
@@ -119,7 +119,7 @@ def test_unpaid_ratings__beyond_three_more_than_paid__are_not_counted(driver):
 def test_award__in_a_token_that_turned_dishonest__is_what_arrived(driver, mode, arrived):
     dispute_id = driver.act("court", "open_dispute", CLIENT, settled(driver), 40, "").answer
     driver.set_mode("stake", mode, 0)
-    driver.act("court", "resolve", base.ARBITER, dispute_id, 40)
+    driver.act("court", "resolve", base.ARBITER, driver.disputed(dispute_id), 40)
     assert driver.model.court.credits[CLIENT] == base.BOND + arrived
     driver.act("court", "withdraw", CLIENT, CLIENT)
 
@@ -160,8 +160,8 @@ def test_draw__with_every_listing_paused__is_empty(driver):
 
 def test_award__above_the_claim__is_refused(driver):
     driver.act("court", "open_dispute", CLIENT, settled(driver), 5, "")
-    assert driver.act("court", "resolve", base.ARBITER, 1, 6).reason == "court: award above the claim"
-    assert driver.act("court", "resolve", base.ARBITER, 1, 5).reason is None
+    assert driver.act("court", "resolve", base.ARBITER, driver.disputed(1), 6).reason == "court: award above the claim"
+    assert driver.act("court", "resolve", base.ARBITER, driver.disputed(1), 5).reason is None
 
 
 def test_authorization__in_a_token_that_accepts_anything__spends_no_credit(driver):
@@ -201,7 +201,7 @@ def test_token__of_every_kind__is_taken_in_full_or_not_at_all(driver, mode):
 @pytest.mark.parametrize("mode", [REFUSING, SILENT, FEE, NO_RETURN])
 def test_token__of_every_kind__is_paid_once_or_still_owed(driver, mode):
     driver.act("court", "open_dispute", CLIENT, settled(driver), 9, "")
-    driver.act("court", "resolve", base.ARBITER, 1, 9)
+    driver.act("court", "resolve", base.ARBITER, driver.disputed(1), 9)
     driver.act("registry", "request_unstake", OPERATOR, 1, 5)
     driver.wait(base.UNBONDING_PERIOD)
     driver.set_mode("stake", mode, 9)
@@ -232,7 +232,7 @@ def test_strangers__to_a_node_or_a_session__may_do_nothing_of_its_owners(driver)
         ("manager", "settle", open_id, 0, 0, None): "sessions: not the operator",
         ("reputation", "rate", settled_id, 5): "reputation: not the client",
         ("court", "open_dispute", settled_id, 5, ""): "court: not the client",
-        ("court", "resolve", 1, 5): "court: not the arbiter",
+        ("court", "resolve", settled_id, 5): "court: not the arbiter",
         ("court", "offer_arbiter", stranger): "court: not the arbiter",
         ("court", "accept_arbiter"): "court: not offered to you",
         ("registry", "set_price", 1, 5): "registry: not the operator",

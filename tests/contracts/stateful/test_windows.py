@@ -74,7 +74,7 @@ def test_open_dispute__around_the_windows_end__is_refused_from_it_on(driver, off
 def test_resolve__around_the_windows_end__is_refused_from_it_on(driver, offset, reason):
     driver.act("court", "open_dispute", CLIENT, settled(driver), 5, "")
     driver.set_clock(now=base.START + base.RESOLVE_WINDOW + offset)
-    assert driver.act("court", "resolve", base.ARBITER, 1, 5).reason == reason
+    assert driver.act("court", "resolve", base.ARBITER, driver.disputed(1), 5).reason == reason
 
 
 def test_drop__around_the_resolve_windows_end__works_from_it_on(driver):

@@ -83,8 +83,8 @@ def test_register_unstake_withdraw__by_a_refused_operator__is_paid_to_whom_the_n
 def test_dispute_award_withdraw__in_a_token_that_works__pays_the_client(world, kind):
     odd = suite(world, kind)
     upheld, refused = odd.dispute(odd.settled()), odd.dispute(odd.settled())
-    odd.court.resolve(upheld, 400, sender=odd.arbiter)
-    odd.court.resolve(refused, 0, sender=odd.arbiter)
+    odd.court.resolve(odd.disputed(upheld), 400, sender=odd.arbiter)
+    odd.court.resolve(odd.disputed(refused), 0, sender=odd.arbiter)
     odd.court.withdraw(odd.key, sender=odd.client)
     assert balances(odd, odd.key) == [BOND + 400]
     odd.court.withdraw(odd.key, sender=odd.operator)
@@ -203,7 +203,7 @@ def test_drop__in_a_token_that_refuses_the_court__still_lets_the_stake_go(world)
     odd.token.refuse(odd.court, sender=odd.deployer)
     odd.token.set_mode(REFUSING, sender=odd.deployer)
     with ape.reverts():
-        odd.court.resolve(dispute_id, 400, sender=odd.arbiter)
+        odd.court.resolve(odd.disputed(dispute_id), 400, sender=odd.arbiter)
     odd.at(odd.now() + RESOLVE_WINDOW)
     odd.court.drop(dispute_id, sender=odd.other)
     odd.at(odd.registry.nodes(1).release_at)

@@ -15,8 +15,8 @@ def test_accept_arbiter__when_offered__hands_over_and_logs(world, dispute_id):
     assert (world.court.arbiter(), world.court.pending_arbiter()) == (world.other, EMPTY)
     assert event(receipt, "ArbiterChanged") == {"arbiter": world.other.address}
     with ape.reverts("court: not the arbiter"):
-        world.court.resolve(dispute_id, 1, sender=world.arbiter)
-    world.court.resolve(dispute_id, 1, sender=world.other)
+        world.court.resolve(world.disputed(dispute_id), 1, sender=world.arbiter)
+    world.court.resolve(world.disputed(dispute_id), 1, sender=world.other)
 
 
 @pytest.mark.rule("DC-24")
@@ -30,10 +30,10 @@ def test_offer_arbiter__by_anybody_else__reverts(world):
 def test_offer_arbiter__alone__leaves_the_office(world, dispute_id):
     world.court.offer_arbiter(world.other, sender=world.arbiter)
     with ape.reverts("court: not the arbiter"):
-        world.court.resolve(dispute_id, 1, sender=world.other)
+        world.court.resolve(world.disputed(dispute_id), 1, sender=world.other)
     with ape.reverts("court: not the arbiter"):
         world.court.offer_arbiter(world.other, sender=world.other)
-    world.court.resolve(dispute_id, 1, sender=world.arbiter)
+    world.court.resolve(world.disputed(dispute_id), 1, sender=world.arbiter)
 
 
 @pytest.mark.rule("DC-24")
@@ -59,5 +59,5 @@ def test_arbiter__without_a_dispute__can_slash_hold_and_release_nothing(world, s
         with ape.reverts("registry: not the court"):
             method(1, sender=world.arbiter)
     with ape.reverts("court: not open"):
-        world.court.resolve(1, 0, sender=world.arbiter)
+        world.court.resolve(session_id, 0, sender=world.arbiter)
     assert world.registry.nodes(1).stake == STAKE

@@ -28,7 +28,7 @@ def test_books__over_a_mixed_run__are_the_balance_after_every_step(world):
         world.dispute(session_id, STAKE, client=client)
         check()
     for dispute_id, award in ((1, 700), (2, 0), (3, STAKE)):
-        world.court.resolve(dispute_id, award, sender=world.arbiter)
+        world.court.resolve(world.disputed(dispute_id), award, sender=world.arbiter)
         check()
     for account in (world.client, world.operator):
         world.court.withdraw(world.key, sender=account)
@@ -46,7 +46,7 @@ def test_books__over_a_mixed_run__are_the_balance_after_every_step(world):
 @pytest.mark.rule("DC-23")
 def test_donation__to_the_court__changes_no_payout(world, dispute_id):
     world.token.mint(world.court, 77_777, sender=world.deployer)
-    world.court.resolve(dispute_id, 400, sender=world.arbiter)
+    world.court.resolve(world.disputed(dispute_id), 400, sender=world.arbiter)
     assert world.court.credit_of(world.client) == BOND + 400
     world.court.withdraw(world.key, sender=world.client)
     assert world.token.balanceOf(world.key) == BOND + 400
@@ -56,9 +56,9 @@ def test_donation__to_the_court__changes_no_payout(world, dispute_id):
 @pytest.mark.rule("DC-25")
 def test_withdraw__by_a_blocked_party__locks_nobody_else(world, dispute_id):
     second = world.dispute(world.settled())
-    world.court.resolve(dispute_id, 400, sender=world.arbiter)
+    world.court.resolve(world.disputed(dispute_id), 400, sender=world.arbiter)
     world.token.set_blocked(world.client, True, sender=world.deployer)
-    world.court.resolve(second, 0, sender=world.arbiter)
+    world.court.resolve(world.disputed(second), 0, sender=world.arbiter)
     with ape.reverts("token: blocked"):
         world.court.withdraw(world.client, sender=world.client)
     before = world.token.balanceOf(world.operator)
@@ -73,7 +73,7 @@ def test_resolve_and_drop__for_blocked_parties__are_not_stopped(world, dispute_i
     second = world.dispute(world.settled())
     for account in (world.client, world.operator):
         world.token.set_blocked(account, True, sender=world.deployer)
-    world.court.resolve(dispute_id, 400, sender=world.arbiter)
+    world.court.resolve(world.disputed(dispute_id), 400, sender=world.arbiter)
     world.at(world.now() + RESOLVE_WINDOW)
     world.court.drop(second, sender=world.other)
     assert world.court.credit_of(world.client) == 2 * BOND + 400
@@ -83,7 +83,7 @@ def test_resolve_and_drop__for_blocked_parties__are_not_stopped(world, dispute_i
 def test_drop__of_a_blocked_court__still_ends_and_releases(world, dispute_id):
     world.token.set_blocked(world.court, True, sender=world.deployer)
     with ape.reverts("token: blocked"):
-        world.court.resolve(dispute_id, 400, sender=world.arbiter)
+        world.court.resolve(world.disputed(dispute_id), 400, sender=world.arbiter)
     world.at(world.now() + RESOLVE_WINDOW)
     world.court.drop(dispute_id, sender=world.other)
     assert world.registry.nodes(1).holds == 0
@@ -112,9 +112,9 @@ def test_open_dispute__with_a_bad_token__reverts_whole(odd, mode, reason):
 def test_resolve_and_withdraw__with_a_token_that_returns_false__revert_whole(odd):
     odd.token.set_mode(LYING, sender=odd.deployer)
     with ape.reverts("token: transfer refused"):
-        odd.court.resolve(1, 400, sender=odd.arbiter)
+        odd.court.resolve(odd.disputed(1), 400, sender=odd.arbiter)
     assert (odd.registry.nodes(1).stake, odd.court.disputes(1).status) == (STAKE, OPEN)
-    odd.court.resolve(1, 0, sender=odd.arbiter)
+    odd.court.resolve(odd.disputed(1), 0, sender=odd.arbiter)
     with ape.reverts("token: transfer refused"):
         odd.court.withdraw(odd.key, sender=odd.operator)
     assert odd.court.credit_of(odd.operator) == BOND
@@ -123,7 +123,7 @@ def test_resolve_and_withdraw__with_a_token_that_returns_false__revert_whole(odd
 @pytest.mark.rule("DC-27", "MOD-6")
 @pytest.mark.parametrize("method", ["withdraw", "credit_of"])
 def test_withdraw__with_a_token_that_calls_back__is_not_entered_again(odd, method):
-    odd.court.resolve(1, 400, sender=odd.arbiter)
+    odd.court.resolve(odd.disputed(1), 400, sender=odd.arbiter)
     data = getattr(odd.court, method).encode_input(odd.client)
     odd.token.call_back(odd.court, data, sender=odd.deployer)
     odd.token.set_mode(CALLING, sender=odd.deployer)
@@ -136,7 +136,7 @@ def test_withdraw__with_a_token_that_calls_back__is_not_entered_again(odd, metho
 def test_resolve__with_a_token_that_calls_back__slashes_once(odd):
     odd.token.call_back(odd.court, odd.court.drop.encode_input(1), sender=odd.deployer)
     odd.token.set_mode(CALLING, sender=odd.deployer)
-    odd.court.resolve(1, 400, sender=odd.arbiter)
+    odd.court.resolve(odd.disputed(1), 400, sender=odd.arbiter)
     assert (odd.token.called(), odd.token.reentered()) == (True, False)
     assert odd.court.credit_of(odd.client) == BOND + 400
     assert odd.registry.nodes(1).holds == 0
@@ -147,7 +147,7 @@ def test_resolve__with_a_token_that_starts_to_take_a_fee__owes_what_arrived(odd)
     """Other people's bonds must not pay for the fee."""
     odd.dispute(odd.settled())
     odd.token.set_mode(FEE, sender=odd.deployer)
-    receipt = odd.court.resolve(1, 400, sender=odd.arbiter)
+    receipt = odd.court.resolve(odd.disputed(1), 400, sender=odd.arbiter)
     assert event(receipt, "StakeSlashed")["from_stake"] == 400
     assert event(receipt, "DisputeResolved")["award"] == 399
     assert odd.court.credit_of(odd.client) == BOND + 399

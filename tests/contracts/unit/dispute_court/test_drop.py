@@ -43,7 +43,7 @@ def test_drop__a_second_early__reverts(world, dispute_id, deadline):
 @pytest.mark.rule("DC-14")
 def test_drop__twice_or_after_a_decision__reverts(world, dispute_id, deadline):
     decided = world.dispute(world.settled())
-    world.court.resolve(decided, 0, sender=world.arbiter)
+    world.court.resolve(world.disputed(decided), 0, sender=world.arbiter)
     world.at(deadline)
     world.court.drop(dispute_id, sender=world.other)
     for ended in (dispute_id, decided, 99):

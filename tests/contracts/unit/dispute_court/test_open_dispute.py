@@ -130,7 +130,7 @@ def test_disputes__of_an_unknown_id__is_empty(world, dispute_id):
 @pytest.mark.rule("DC-29")
 def test_disputes__after_a_decision__keeps_all_but_the_status(world, session_id, dispute_id):
     before = world.court.disputes(dispute_id)
-    world.court.resolve(dispute_id, 400, sender=world.arbiter)
+    world.court.resolve(world.disputed(dispute_id), 400, sender=world.arbiter)
     after = world.court.disputes(dispute_id)
     assert list(after)[:-1] == list(before)[:-1]
     assert (before.status, after.status) == (OPEN, 2)
@@ -163,7 +163,7 @@ def test_open_dispute__at_the_last_moment_of_the_longest_session__still_finds_th
     short.at(short.registry.nodes(1).release_at + 10)
     with ape.reverts("registry: held by a dispute"):
         short.registry.withdraw_stake(1, sender=short.operator)
-    short.court.resolve(dispute_id, STAKE, sender=short.arbiter)
+    short.court.resolve(short.disputed(dispute_id), STAKE, sender=short.arbiter)
     assert short.court.credit_of(short.client) == BOND + STAKE
 
 
@@ -171,7 +171,7 @@ def test_open_dispute__at_the_last_moment_of_the_longest_session__still_finds_th
 def test_open_dispute__twice__reverts_even_after_the_first_was_decided(world, session_id, dispute_id):
     with ape.reverts("court: already disputed"):
         world.dispute(session_id)
-    world.court.resolve(dispute_id, 0, sender=world.arbiter)
+    world.court.resolve(world.disputed(dispute_id), 0, sender=world.arbiter)
     with ape.reverts("court: already disputed"):
         world.dispute(session_id)
 
@@ -194,7 +194,7 @@ def test_open_dispute__with_extreme_claims__is_accepted(world):
 def test_withdraw_stake__while_disputes_are_open__waits_for_the_last_to_end(world, session_id, dispute_id):
     second = world.dispute(world.settled())
     world.registry.request_unstake(1, STAKE, sender=world.operator)
-    world.court.resolve(dispute_id, 0, sender=world.arbiter)
+    world.court.resolve(world.disputed(dispute_id), 0, sender=world.arbiter)
     world.at(world.registry.nodes(1).release_at)
     with ape.reverts("registry: held by a dispute"):
         world.registry.withdraw_stake(1, sender=world.operator)

@@ -7,7 +7,7 @@ UPHELD, REFUSED = 2, 3
 
 
 def resolve(world, dispute_id, award):
-    return world.court.resolve(dispute_id, award, sender=world.arbiter)
+    return world.court.resolve(world.disputed(dispute_id), award, sender=world.arbiter)
 
 
 @pytest.mark.rule("DC-18", "DC-21")
@@ -130,7 +130,7 @@ def test_resolve__at_the_end_of_the_window__reverts(world, dispute_id, award):
 def test_resolve__by_anybody_but_the_arbiter__reverts(world, dispute_id):
     for account in (world.client, world.operator, world.deployer):
         with ape.reverts("court: not the arbiter"):
-            world.court.resolve(dispute_id, 400, sender=account)
+            world.court.resolve(world.disputed(dispute_id), 400, sender=account)
 
 
 @pytest.mark.rule("DC-14")
@@ -146,10 +146,10 @@ def test_resolve__twice_or_after_it_was_dropped__reverts(world, dispute_id):
 
 
 @pytest.mark.rule("DC-14")
-def test_resolve__of_unknown_dispute__reverts(world, dispute_id):
-    for unknown in (0, 2, 2**256 - 1):
+def test_resolve__of_a_session_that_nobody_disputed__reverts(world, dispute_id):
+    for unknown in (b"\0" * 32, dispute_id.to_bytes(32, "big"), world.settled()):
         with ape.reverts("court: not open"):
-            resolve(world, unknown, 0)
+            world.court.resolve(unknown, 0, sender=world.arbiter)
 
 
 @pytest.mark.rule("DC-26")

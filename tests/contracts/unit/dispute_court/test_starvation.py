@@ -11,7 +11,7 @@ def test_resolve__starved__decides_whole_or_not_at_all(world, dispute_id, award)
         node = world.registry.nodes(1)
         return world.court.disputes(dispute_id).status, owed, node.stake, node.holds
 
-    starve(world, world.court.resolve, [dispute_id, award], world.arbiter, state)
+    starve(world, world.court.resolve, [world.disputed(dispute_id), award], world.arbiter, state)
 
 
 @pytest.mark.rule("MOD-12", "DC-12")

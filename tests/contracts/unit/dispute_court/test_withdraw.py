@@ -7,7 +7,7 @@ from tests.contracts.world import BOND, EMPTY, event
 @pytest.fixture
 def awarded(world, dispute_id):
     """400 and the bond owed to the client."""
-    world.court.resolve(dispute_id, 400, sender=world.arbiter)
+    world.court.resolve(world.disputed(dispute_id), 400, sender=world.arbiter)
 
 
 @pytest.mark.rule("DC-22")
