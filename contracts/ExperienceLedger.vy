@@ -156,6 +156,7 @@ def _attest(record: Experience, signature: Bytes[MAX_SIGNATURE]):
     """
     assert len(record.tool) > 0, "experience: empty tool"
     assert record.judge_score <= MAX_SCORE or record.judge_score == NO_JUDGE, "experience: judge score above 100"
+    assert record.failures <= record.calls, "experience: more failures than calls"
     session: ISessionManager.Settlement = staticcall SESSION_MANAGER.settlement_of(record.session_id)
     assert session.settled, "experience: session not settled"
     assert session.client != session.operator, "experience: own node"

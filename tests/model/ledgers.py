@@ -117,6 +117,7 @@ class Experience(Contract):
     def _attest(self, record, signature):
         require(record.tool, "experience: empty tool")
         require(record.judge_score <= 100 or record.judge_score == 255, "experience: judge score above 100")
+        require(record.failures <= record.calls, "experience: more failures than calls")
         session = self.manager.settlement(record.session_id)
         require(session, "experience: session not settled")
         require(session.client != session.operator, "experience: own node")

@@ -16,7 +16,8 @@ RECORD_FIELDS = {
     "tool": st.just(""),
     "judge_score": st.sampled_from([0, 100, 101, 254, 255]),
     "cost": st.sampled_from([0, 1, 2**128, 2**255]),
-    "calls": st.just(2**32 - 1),
+    "calls": st.sampled_from([0, 1, 2**32 - 1]),
+    "failures": st.sampled_from([0, 2, 3]),
     "need": st.just(""),
 }
 CLAIMS = st.one_of(st.integers(1, 3_000), st.integers(3_000, 9_000), st.just(MAX_AMOUNT - 1))

@@ -92,6 +92,15 @@ def test_attest__with_score_at_the_edges_or_no_judge__is_accepted(world, settled
     assert event(receipt, "ExperienceAttested")["judge_score"] == score
 
 
+@pytest.mark.rule("EL-13")
+@pytest.mark.parametrize("calls", [0, 1, 2**32 - 2])
+def test_attest__with_as_many_failures_as_calls__is_accepted_one_more_reverts(world, settled, calls):
+    with ape.reverts("experience: more failures than calls"):
+        attest(world, Record(settled, calls=calls, failures=calls + 1))
+    logged = event(attest(world, Record(settled, calls=calls, failures=calls)), "ExperienceAttested")
+    assert (logged["calls"], logged["failures"]) == (calls, calls)
+
+
 @pytest.mark.rule("EL-2")
 def test_attest__before_settlement__reverts(world, session_id):
     for unsettled in (session_id, b"\1" * 32):
