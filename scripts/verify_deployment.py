@@ -1,7 +1,8 @@
 """Compare what a chain runs with what these sources compile to: `ape run verify_deployment`.
 
 Each contract's code must be the compiled one followed by its immutables, which are the constructor's arguments in
-their order (a court has its own list); and each argument that names another contract must name the deployed one.
+their order (a court has its own list); and each argument that names another contract must name the deployed one. A
+registry's court must be the deployment's or nobody: whoever it is can take every stake.
 """
 
 import json
@@ -16,6 +17,8 @@ from ape.api import ProviderAPI
 from eth_utils.crypto import keccak
 
 from scripts._chain import UsageSentence, connected, deployment_path, home_option, network_option
+
+NOBODY = "0x" + "0" * 40
 
 LINKS = {
     "registry": "NodeRegistry",
@@ -58,6 +61,9 @@ def faults(name: str, entry: dict[str, Any], provider: ProviderAPI, contracts: d
         linked = entry["arguments"].get(argument)
         if linked and target in contracts and linked != contracts[target]["address"]:
             yield f"{argument} is {linked}, and the deployment's {target} is {contracts[target]['address']}"
+    court = entry["arguments"].get("court", NOBODY)
+    if court != NOBODY and "DisputeCourt" not in contracts:
+        yield f"court is {court}, which can take every stake, and the deployment has no DisputeCourt"
 
 
 @click.command()
