@@ -5,6 +5,7 @@
 @title Odd token
 @license Apache-2.0
 @notice A token of one of the kinds that break careless contracts, by mode. For tests only.
+@dev    Its transfers are not locked: what a call back finds locked must be the contract that is tried.
 """
 
 
@@ -65,6 +66,7 @@ def mint(receiver: address, amount: uint256):
 
 
 @external
+@reentrant
 def transfer(receiver: address, amount: uint256) -> bool:
     """
     @notice Sends tokens of the caller.
@@ -73,6 +75,7 @@ def transfer(receiver: address, amount: uint256) -> bool:
 
 
 @external
+@reentrant
 def transferFrom(sender: address, receiver: address, amount: uint256) -> bool:
     """
     @notice Sends tokens of anybody: approvals are not what these tests are about.

@@ -336,10 +336,27 @@ class World:
         """A wallet contract with an open session, which its owner's `signer` signs vouchers for: wallet and id."""
         wallet = self.deployer.deploy(self.project.Wallet1271)
         self.token.mint(wallet, DEPOSIT, sender=self.deployer)
-        wallet.execute(self.token, self.token.approve.encode_input(self.manager, DEPOSIT), sender=self.other)
+        if "approve" in self.token.contract_type.mutable_methods:  # the odd tokens let anybody take
+            wallet.execute(self.token, self.token.approve.encode_input(self.manager, DEPOSIT), sender=self.other)
         data = self.manager.open.encode_input(1, DEPOSIT, PRICE, DURATION, signer or self.key, self.choice(nonce=0))
         receipt = wallet.execute(self.manager, data, sender=self.other)
         return wallet, bytes(event(receipt, "SessionOpened")["session_id"])
+
+    def creditor(self, *, award=0):
+        """A wallet contract that is owed its deposit by the manager; and by the court bond and award, if it has one."""
+        wallet, session_id = self.wallet()
+        self.settle(session_id, 0, 0)
+        if award:
+            self.token.mint(wallet, BOND, sender=self.deployer)
+            data = self.court.open_dispute.encode_input(session_id, award, "")
+            wallet.execute(self.court, data, sender=self.other)
+            self.court.resolve(session_id, award, sender=self.arbiter)
+        return wallet
+
+    def call_back(self, wallet, contract, data):
+        """Have the odd token call a contract during every transfer from now on, as a wallet contract."""
+        self.token.call_back(wallet, wallet.execute.encode_input(contract, data), sender=self.deployer)
+        self.token.set_mode(4, sender=self.deployer)
 
     def delegate(self, account, contract):
         """Give an account the code of EIP-7702 that delegates to a contract; it keeps its key."""

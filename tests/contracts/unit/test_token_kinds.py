@@ -17,14 +17,34 @@ def suite(world, kind):
     if kind == "no_return":
         return world.in_token(world.deployer.deploy(world.project.NoReturnToken))
     odd = world.in_token(world.deployer.deploy(world.project.OddToken, PLAIN))
-    if kind == "reentrant":
-        # It enters whichever contract the token is moved by, by the call that would pay twice.
-        odd.token.call_back(odd.manager, odd.manager.withdraw.encode_input(odd.key), sender=odd.deployer)
-        odd.token.set_mode(CALLING, sender=odd.deployer)
     if kind == "refusing":
         odd.token.refuse(odd.operator, sender=odd.deployer)
         odd.token.set_mode(REFUSING, sender=odd.deployer)
     return odd
+
+
+def enter(odd, kind, name):
+    """
+    Have a re-entrant token call the contract that is tried, during every transfer from now on, as a wallet contract
+    that this contract owes money: nothing but the lock refuses it.
+    """
+    if kind != "reentrant":
+        return
+    wallet = odd.creditor(award=400 if name == "court" else 0)
+    contract = getattr(odd, name)
+    if name == "registry":
+        odd.token.mint(wallet, 50, sender=odd.deployer)
+        wallet.execute(contract, contract.register_node.encode_input("http://wallet", 50), sender=odd.other)
+        wallet.execute(contract, contract.request_unstake.encode_input(3, 50), sender=odd.other)
+        odd.at(contract.nodes(3).release_at)
+        odd.call_back(wallet, contract, contract.withdraw_stake.encode_input(3))
+    else:
+        odd.call_back(wallet, contract, contract.withdraw.encode_input(odd.other))
+
+
+def check_not_entered(odd, kind):
+    if kind == "reentrant":
+        assert (odd.token.called(), odd.token.reentered()) == (True, False)
 
 
 def balances(suite, *accounts):
@@ -35,10 +55,11 @@ def balances(suite, *accounts):
 @pytest.mark.parametrize("kind", GOOD)
 def test_open_settle_withdraw__in_a_token_that_works__pays_everybody(world, kind):
     odd = suite(world, kind)
-    before = balances(odd, odd.client)[0]
+    enter(odd, kind, "manager")
+    before, held = balances(odd, odd.client, odd.manager)
     session_id = odd.open()
     odd.manager.top_up(session_id, 200, sender=odd.client)
-    assert odd.held() == DEPOSIT + 200
+    assert odd.held() == held + DEPOSIT + 200
     odd.settle(session_id, 300, 3)
     if kind == "refusing":
         with ape.reverts():
@@ -46,23 +67,25 @@ def test_open_settle_withdraw__in_a_token_that_works__pays_everybody(world, kind
     odd.manager.withdraw(odd.client, sender=odd.client)
     odd.manager.withdraw(odd.key, sender=odd.operator)
     assert before - balances(odd, odd.client)[0] == 300
-    assert balances(odd, odd.key, odd.manager) == [300, 0]
+    assert balances(odd, odd.key, odd.manager) == [300, held]
     assert odd.manager.active_sessions(1) == 0
+    check_not_entered(odd, kind)
 
 
 @pytest.mark.rule("NR-33", "NR-34", "MOD-3", "MOD-4")
 @pytest.mark.parametrize("kind", ["usdc_like", "no_return", "reentrant"])
 def test_register_unstake_withdraw__in_a_token_that_works__pays_the_operator(world, kind):
     odd = suite(world, kind)
-    before = balances(odd, odd.rival)[0]
+    enter(odd, kind, "registry")
+    before, held = balances(odd, odd.rival, odd.registry)
     node_id = odd.node(odd.rival)
     odd.registry.add_stake(node_id, 500, sender=odd.rival)
     assert before - balances(odd, odd.rival)[0] == STAKE + 500
     odd.registry.request_unstake(node_id, STAKE + 500, sender=odd.rival)
     odd.at(odd.registry.nodes(node_id).release_at)
     odd.registry.withdraw_stake(node_id, sender=odd.rival)
-    assert balances(odd, odd.rival)[0] == before
-    assert balances(odd, odd.registry)[0] == 2 * STAKE
+    assert balances(odd, odd.rival, odd.registry) == [before, held]
+    check_not_entered(odd, kind)
 
 
 @pytest.mark.rule("NR-34")
@@ -82,13 +105,17 @@ def test_register_unstake_withdraw__by_a_refused_operator__is_paid_to_whom_the_n
 @pytest.mark.parametrize("kind", GOOD)
 def test_dispute_award_withdraw__in_a_token_that_works__pays_the_client(world, kind):
     odd = suite(world, kind)
-    upheld, refused = odd.dispute(odd.settled()), odd.dispute(odd.settled())
-    odd.court.resolve(odd.disputed(upheld), 400, sender=odd.arbiter)
-    odd.court.resolve(odd.disputed(refused), 0, sender=odd.arbiter)
+    upheld, refused = odd.settled(), odd.settled()
+    enter(odd, kind, "court")
+    held = balances(odd, odd.court)[0]
+    for session_id, award in ((upheld, 400), (refused, 0)):
+        odd.dispute(session_id)
+        odd.court.resolve(session_id, award, sender=odd.arbiter)
     odd.court.withdraw(odd.key, sender=odd.client)
     assert balances(odd, odd.key) == [BOND + 400]
     odd.court.withdraw(odd.key, sender=odd.operator)
-    assert balances(odd, odd.key, odd.court) == [2 * BOND + 400, 0]
+    assert balances(odd, odd.key, odd.court) == [2 * BOND + 400, held]
+    check_not_entered(odd, kind)
 
 
 @pytest.mark.rule("SM-40", "MOD-3", "MOD-4")

@@ -123,23 +123,27 @@ def test_resolve_and_withdraw__with_a_token_that_returns_false__revert_whole(odd
 @pytest.mark.rule("DC-27", "MOD-6")
 @pytest.mark.parametrize("method", ["withdraw", "credit_of"])
 def test_withdraw__with_a_token_that_calls_back__is_not_entered_again(odd, method):
+    """The wallet that the token calls has credit of its own: nothing but the lock refuses it."""
     odd.court.resolve(odd.disputed(1), 400, sender=odd.arbiter)
-    data = getattr(odd.court, method).encode_input(odd.client)
-    odd.token.call_back(odd.court, data, sender=odd.deployer)
-    odd.token.set_mode(CALLING, sender=odd.deployer)
+    wallet = odd.creditor(award=300)
+    odd.call_back(wallet, odd.court, getattr(odd.court, method).encode_input(odd.client))
     odd.court.withdraw(odd.key, sender=odd.client)
     assert (odd.token.called(), odd.token.reentered()) == (True, False)
     assert odd.token.balanceOf(odd.key) == BOND + 400
+    assert odd.court.credit_of(wallet) == odd.token.balanceOf(odd.court) == BOND + 300
 
 
 @pytest.mark.rule("DC-27", "MOD-6")
-def test_resolve__with_a_token_that_calls_back__slashes_once(odd):
+def test_resolve__with_a_token_that_calls_back__ends_one_dispute(odd):
+    """The other dispute is overdue, so anybody may drop it: nothing but the lock refuses it."""
+    odd.at(odd.now() + RESOLVE_WINDOW)
+    dispute_id = odd.dispute(odd.settled())
     odd.token.call_back(odd.court, odd.court.drop.encode_input(1), sender=odd.deployer)
     odd.token.set_mode(CALLING, sender=odd.deployer)
-    odd.court.resolve(odd.disputed(1), 400, sender=odd.arbiter)
+    odd.court.resolve(odd.disputed(dispute_id), 400, sender=odd.arbiter)
     assert (odd.token.called(), odd.token.reentered()) == (True, False)
     assert odd.court.credit_of(odd.client) == BOND + 400
-    assert odd.registry.nodes(1).holds == 0
+    assert (odd.court.disputes(1).status, odd.registry.nodes(1).holds) == (OPEN, 1)
 
 
 @pytest.mark.rule("DC-23", "DC-27")

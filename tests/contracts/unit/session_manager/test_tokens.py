@@ -91,13 +91,14 @@ def test_settle__with_refused_recipient__locks_nobodys_money(odd):
 
 @pytest.mark.rule("MOD-6")
 def test_withdraw__with_token_that_calls_back__is_not_entered_again(odd):
+    """The wallet that the token calls has credit of its own: nothing but the lock refuses it."""
     odd.settled(300, 3)
-    again = odd.manager.withdraw.encode_input(odd.other)
-    odd.token.call_back(odd.manager, again, sender=odd.deployer)
-    odd.token.set_mode(CALLING, sender=odd.deployer)
+    wallet = odd.creditor()
+    odd.call_back(wallet, odd.manager, odd.manager.withdraw.encode_input(odd.key))
     odd.manager.withdraw(odd.operator, sender=odd.operator)
     assert (odd.token.called(), odd.token.reentered()) == (True, False)
     assert odd.token.balanceOf(odd.operator) == 300
+    assert (odd.manager.credit_of(wallet), odd.token.balanceOf(odd.key)) == (DEPOSIT, 0)
 
 
 @pytest.mark.rule("MOD-6")
