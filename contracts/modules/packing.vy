@@ -17,7 +17,7 @@
         dispute  claim 0-127       opened_at 128-175   status 176-183
         rating   sum 0-63          count 64-127        unpaid 128-191
         weight   paid 0-127        weighted 128-255
-        records  cost 0-127        count 128-159
+        records  cost 0-127        count 128-255
 """
 
 
