@@ -19,6 +19,18 @@ def test_order__of_a_draw__is_every_kept_one_once_and_cut_at_its_length(market):
 
 
 @pytest.mark.rule("RLENS-6")
+def test_order__of_five_candidates__is_each_kept_one_once_and_a_shorter_one_its_beginning(world):
+    kept = [1, 2] + [world.service(world.node(stake=3_000), price=price) for price in (90, 95, 110)]
+    world.service(world.node(stake=9_000), price=1_000)  # the guard drops it
+    for number in range(4):
+        seed = keccak(number.to_bytes(32, "big"))
+        whole = list(world.lens.order(CATEGORY_ID, NO_CAP, seed, 16))
+        assert sorted(whole) == kept
+        for length in range(6):
+            assert list(world.lens.order(CATEGORY_ID, NO_CAP, seed, length)) == whole[:length]
+
+
+@pytest.mark.rule("RLENS-6")
 def test_order__longer_than_16__reverts(world):
     with ape.reverts("lens: order too long"):
         world.lens.order(CATEGORY_ID, NO_CAP, SEED, 17)
