@@ -144,6 +144,13 @@ def event(receipt, name):
     return found
 
 
+def refused_without_a_reason(send, *arguments, **options):
+    """Send what the decoding of arguments refuses before the contract looks at it."""
+    with ape.reverts() as refused:
+        send(*arguments, **options)
+    assert refused.value.revert_message == "Transaction failed."  # what Ape says where the chain says nothing
+
+
 def entry(slot, key):
     """The storage slot of an entry of a Vyper mapping, as a hex quantity."""
     return "0x" + keccak(slot.to_bytes(32, "big") + key.rjust(32, b"\0")).hex()

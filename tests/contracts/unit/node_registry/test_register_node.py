@@ -3,7 +3,7 @@ import pytest
 from eth_abi import encode
 from eth_utils import keccak
 
-from tests.contracts.world import STAKE, STAKE_PER_SLOT, event
+from tests.contracts.world import STAKE, STAKE_PER_SLOT, event, refused_without_a_reason
 
 
 @pytest.mark.rule("NR-3")
@@ -61,9 +61,11 @@ def test_register_node__with_the_largest_stake__is_accepted(world):
 
 
 @pytest.mark.rule("NR-4")
-def test_register_node__with_endpoint_of_256_bytes__is_accepted(world):
+def test_register_node__with_endpoint_of_256_bytes__is_accepted_257_reverts(world):
     world.registry.register_node("h" * 256, 0, sender=world.operator)
     assert world.registry.nodes(3).endpoint == "h" * 256
+    refused_without_a_reason(world.registry.register_node, "h" * 257, 0, sender=world.operator)
+    assert world.registry.node_count() == 3
 
 
 @pytest.mark.rule("NR-4")

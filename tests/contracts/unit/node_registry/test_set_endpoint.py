@@ -1,7 +1,7 @@
 import ape
 import pytest
 
-from tests.contracts.world import event
+from tests.contracts.world import event, refused_without_a_reason
 
 
 @pytest.mark.rule("NR-4", "NR-7")
@@ -15,6 +15,13 @@ def test_set_endpoint__by_operator__stores_and_logs(world):
 def test_set_endpoint__with_empty_endpoint__reverts(world):
     with ape.reverts("registry: empty endpoint"):
         world.registry.set_endpoint(1, "", sender=world.operator)
+
+
+@pytest.mark.rule("NR-4")
+def test_set_endpoint__of_256_bytes__is_accepted_257_reverts(world):
+    world.registry.set_endpoint(1, "h" * 256, sender=world.operator)
+    refused_without_a_reason(world.registry.set_endpoint, 1, "i" * 257, sender=world.operator)
+    assert world.registry.nodes(1).endpoint == "h" * 256
 
 
 @pytest.mark.rule("NR-6")

@@ -4,7 +4,7 @@ import ape
 import pytest
 from eth_utils import keccak
 
-from tests.contracts.world import event
+from tests.contracts.world import DEPOSIT, DURATION, EMPTY, PRICE, event, refused_without_a_reason
 
 
 @pytest.fixture
@@ -122,3 +122,14 @@ def test_open__continuing_the_draw_of_somebody_else__reverts(world, first):
     world.open(client=world.other)
     with ape.reverts("sessions: not the latest draw"):
         world.open(2, client=world.other, choice=first._replace(attempt=1))
+
+
+@pytest.mark.rule("SM-16")
+def test_open__with_a_policy_of_one_byte__is_accepted_a_wider_one_reverts(world):
+    word = 4 + 5 * 32  # the policy is the sixth argument
+    data = bytearray(world.manager.open.encode_input(1, DEPOSIT, PRICE, DURATION, EMPTY, world.choice(policy=255)))
+    assert data[word : word + 32] == (255).to_bytes(32, "big")
+    for wide in (256, 257, 2**256 - 1):
+        data[word : word + 32] = wide.to_bytes(32, "big")
+        refused_without_a_reason(world.reach, world.manager.address, bytes(data), world.client)
+    assert event(world.open_receipt(choice=world.choice(policy=255)), "SessionOpened")["policy"] == 255
