@@ -190,7 +190,8 @@ def open(
     @param signer Whose key signs vouchers; the client's own when empty. A wallet contract must name a key.
     @param choice The draw: policy, the client's draw number, attempt, snapshot, soft cap (2 ** 256 - 1 for none), and
            the digest of the receipt.
-    @return The session's id, which a reorg that replaces the session does not bring back.
+    @return The session's id. After a reorg the same choice of the same service, node, price and signer has it again,
+            whatever its deposit, duration and operator.
     """
     session_id: bytes32 = self._open(msg.sender, service_id, deposit, max_price, duration, signer, choice)
     self._take(msg.sender, session_id, deposit)
@@ -522,7 +523,8 @@ def _session_id(
     choice: choices.Choice,
 ) -> bytes32:
     """
-    @notice Forms the id from all the terms, so that nothing signed for one session fits another.
+    @notice Forms the id from the choice, its draw, what was chosen at which price, and who signs. Operator, deposit,
+            max_price and duration are not in it: sessions on two branches that differ in nothing else have one id.
     """
     return keccak256(
         abi_encode(

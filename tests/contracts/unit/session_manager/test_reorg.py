@@ -1,4 +1,4 @@
-"""A reorg that replaces a session gives it another id: nothing signed for the old one fits."""
+"""What was signed for a session that a reorg replaces fits no other choice, but fits the same one again."""
 
 import ape
 import pytest
@@ -35,6 +35,22 @@ def test_reorg__that_replaces_a_session__leaves_voucher_rating_and_record_withou
         world.experience.attest(record, signed, sender=world.other)
     with ape.reverts("experience: bad signature"):
         world.experience.attest(record._replace(session_id=new), signed, sender=world.other)
+
+
+@pytest.mark.rule("SM-12", "SM-28", "SM-42")
+def test_reorg__behind_the_snapshot__leaves_the_id_to_the_same_choice_and_a_voucher_up_to_the_new_deposit(world):
+    choice = world.choice()
+    before = world.chain.snapshot()
+    old = world.open(choice=choice)
+    above, below = world.voucher(old, 960, 9), world.voucher(old, 900, 9)
+    world.chain.restore(before)
+    world.registry.transfer_node(1, world.other, sender=world.operator)
+    world.registry.accept_node(1, sender=world.other)
+    assert world.open(choice=choice, deposit=950, duration=77) == old
+    with ape.reverts("sessions: voucher above deposit"):
+        world.manager.settle(old, 960, 9, above, sender=world.other)
+    world.manager.settle(old, 900, 9, below, sender=world.other)
+    assert world.manager.credit_of(world.other) == 900
 
 
 @pytest.mark.rule("SM-7", "SM-42")
