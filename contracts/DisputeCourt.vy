@@ -7,7 +7,8 @@
 @notice A client that paid for nothing disputes its session, with a bond, and the arbiter decides. An award is slashed from
         the stake of the node that the session was with, and from nothing else.
 @dev    The arbiter is the only privileged account of the whole suite. It can slash what a client claimed of a node that
-        has an open dispute, and nothing more. An unresolved dispute can be dropped by anyone after the resolve window.
+        has an open dispute, and nothing more; but it can be that client, so it is trusted with the stake of every
+        routable node. An unresolved dispute can be dropped by anyone after the resolve window.
         Bonds and awards are credits in the registry's stake token.
 """
 
