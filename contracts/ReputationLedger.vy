@@ -149,7 +149,8 @@ def _ratable(session_id: bytes32, score: uint8) -> ISessionManager.Settlement:
 def _record(session_id: bytes32, session: ISessionManager.Settlement, score: uint8):
     """
     @notice Records a rating. One that paid nothing counts only while the counted unpaid ones are fewer than 3 more than
-            the paid ones: a node whose every call failed must not escape, and free ratings must not move one far.
+            the paid ones: a node whose calls all failed can be rated, and free ratings move none far. Whoever fills the
+            free places first leaves none to others until somebody paid.
     """
     tally: uint256 = self.tallies[session.node_id]
     count: uint256 = packing._rating_count(tally)
