@@ -89,7 +89,7 @@ def attest(record: Experience, signature: Bytes[MAX_SIGNATURE]):
 @external
 def attest_many(records: DynArray[Experience, MAX_RECORDS], signed: DynArray[Bytes[MAX_SIGNATURE], MAX_RECORDS]):
     """
-    @notice Records up to 16 at once, all or none.
+    @notice Records up to 16 at once, all or none: whoever carries one of them here first makes this revert.
     """
     assert len(records) == len(signed), "experience: one signature per record"
     for i: uint256 in range(len(records), bound=MAX_RECORDS):
