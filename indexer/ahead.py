@@ -1,46 +1,103 @@
-"""One job in the background: the next range is read while the last one is written."""
+"""One job in the background that gives results one after the other: what comes next is read while this is written."""
 
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+RESULTS_AHEAD = 4
+"""How many results may wait to be taken."""
 
 
 def _nothing() -> None:
     return None
 
 
+class _Job(Generic[T]):
+    """An iterator that a thread goes through; what it raises comes after what it gave."""
+
+    def __init__(self, results: Iterator[T], cancel: Callable[[], None]) -> None:
+        self._results = results
+        self._cancel = cancel
+        self._ready: deque[T] = deque()
+        self._error: BaseException | None = None
+        self._over = self._dropped = False
+        self._changed = threading.Condition()
+
+    def run(self) -> None:
+        try:
+            for result in self._results:
+                if not self._put(result):
+                    return
+        except BaseException as error:  # noqa: BLE001 - it is raised where the results are taken
+            self._error = error
+        with self._changed:
+            self._over = True
+            self._changed.notify()
+
+    def _put(self, result: T) -> bool:
+        with self._changed:
+            self._changed.wait_for(lambda: self._dropped or len(self._ready) < RESULTS_AHEAD)
+            self._ready.append(result)
+            self._changed.notify()
+            return not self._dropped
+
+    def take(self) -> list[T]:
+        with self._changed:
+            self._changed.wait_for(lambda: self._ready or self._over)
+            if not self._ready and self._error is not None:
+                raise self._error
+            found = list(self._ready)
+            self._ready.clear()
+            self._changed.notify()
+            return found
+
+    def drop(self) -> None:
+        with self._changed:
+            self._dropped = True
+            self._changed.notify()
+        self._cancel()
+
+
 class Ahead(Generic[T]):
-    """Holds at most one job. Its result, or what it raised, comes out of `take` and nowhere else."""
+    """Holds at most one job. Its results, and what it raised, come out of `take` and nowhere else."""
 
     def __init__(self) -> None:
         # More than one thread, so that a dropped job that hangs does not hold up the next.
         self._pool = ThreadPoolExecutor(max_workers=4, thread_name_prefix="ahead")
-        self._job: Future[T] | None = None
-        self._cancel: Callable[[], None] = _nothing
+        self._job: _Job[T] | None = None
 
     @property
     def pending(self) -> bool:
         """Whether there is a job."""
         return self._job is not None
 
-    def start(self, job: Callable[[], T], cancel: Callable[[], None] = _nothing) -> None:
-        """Begin a job in the place of the one before; `cancel` is called when its result is no longer wanted."""
+    def start(self, results: Iterator[T], cancel: Callable[[], None] = _nothing) -> None:
+        """Begin a job in the place of the one before; `cancel` is called when its results are no longer wanted."""
         self.drop()
-        self._job, self._cancel = self._pool.submit(job), cancel
+        self._job = _Job(results, cancel)
+        self._pool.submit(self._job.run)
 
-    def take(self) -> T | None:
-        """Wait for the job and give its result, None where there is no job."""
-        job, self._job = self._job, None
-        return job.result() if job else None
+    def take(self) -> list[T]:
+        """Give all results that are ready, having waited for one; nothing where the job is over, or there is none."""
+        if self._job is None:
+            return []
+        try:
+            found = self._job.take()
+        except BaseException:
+            self._job = None
+            raise
+        if not found:
+            self._job = None
+        return found
 
     def drop(self) -> None:
         """Forget the job; where it runs already, it ends unheard."""
-        if self._job:
-            self._job.cancel()
-            self._cancel()
-            self._job = None
+        job, self._job = self._job, None
+        if job:
+            job.drop()
 
     def __enter__(self) -> "Ahead[T]":
         return self

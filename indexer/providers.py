@@ -77,11 +77,14 @@ class Provider:
             self._reader.start()  # it gets ready while this range is read and written here
         return self._fetch(self.source.fetch, first, target)
 
-    def fetch_ahead(self, first: int, target: int) -> BlockRange:
-        """Give what `fetch` gives, by the reader where it runs."""
+    def fetch_all(self, first: int, target: int) -> Iterator[BlockRange]:
+        """Give one range after the other up to `target`, by the reader once it is ready."""
         reader = self._reader
-        read = partial(self._read, reader) if reader and reader.is_running else self.source.fetch
-        return self._fetch(read, first, target)
+        while first <= target:
+            read = partial(self._read, reader) if reader and reader.is_ready else self.source.fetch
+            fetched = self._fetch(read, first, target)
+            yield fetched
+            first = fetched.headers[-1].number + 1
 
     def _fetch(self, read: Callable[[int, int], BlockRange], first: int, target: int) -> BlockRange:
         lie = None

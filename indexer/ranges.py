@@ -1,13 +1,13 @@
 """How many blocks to ask for at once, learnt from one node's answers. Pure."""
 
-MANY_LOGS = 12_000
-FEW_LOGS = 6000
+MANY_LOGS = 6000
+FEW_LOGS = 2000
 _GOOD_ANSWERS = 32
 """After so many answers in a row, a node is tried with more than it once refused."""
 
 
 class RangeSize:
-    """Grows while answers are small, halves where they are large or refused, from 1 to `largest` blocks."""
+    """Grows by half while answers are small, halves where they are large or refused, from 1 to `largest` blocks."""
 
     def __init__(self, first: int, largest: int) -> None:
         self.blocks = min(first, largest)
@@ -28,4 +28,4 @@ class RangeSize:
         if logs > MANY_LOGS:
             self.blocks = max(1, self.blocks // 2)
         elif logs < FEW_LOGS:
-            self.blocks = min(self._ceiling, self.blocks * 2)
+            self.blocks = min(self._ceiling, self.blocks + self.blocks // 2 + 1)

@@ -71,6 +71,7 @@ class Reader:
         self._is_over = is_over
         self._lock = threading.Lock()
         self._child: Popen[bytes] | None = None
+        self._heard: Popen[bytes] | None = None
         self.is_usable = True
         """False once a child failed or the reader was closed: it starts no other."""
 
@@ -83,9 +84,11 @@ class Reader:
         """Have a range read; `newest` is the node's newest block. UnavailableError where the child is gone."""
         child = self._running()
         try:
+            if child is not self._heard:
+                self._receive(child)  # its greeting
+                self._heard = child
             _send(child.stdin, (first, last, newest))
-            self._wait(child)
-            answer = _receive(child.stdout)
+            answer = self._receive(child)
         except (OSError, EOFError, ValueError, pickle.UnpicklingError):
             self._failed(child)
             raise UnavailableError(
@@ -97,9 +100,10 @@ class Reader:
         return answer
 
     @property
-    def is_running(self) -> bool:
-        """Whether there is a child."""
-        return self._child is not None
+    def is_ready(self) -> bool:
+        """Whether a child has begun to listen; one that ended instead is found when it is asked."""
+        child = self._child
+        return child is not None and (child is self._heard or _says(child, 0))
 
     def stop(self) -> None:
         """End the child, and with it what it reads; the next range starts another."""
@@ -113,13 +117,12 @@ class Reader:
         self.is_usable = False
         self.stop()
 
-    def _wait(self, child: Popen[bytes]) -> None:
-        """Wait until a child answers or has ended. EOFError when its answer is no longer wanted."""
-        with DefaultSelector() as selector:
-            selector.register(_open(child.stdout), EVENT_READ)
-            while not selector.select(_LOOK_SECONDS):
-                if self._is_over() or self._child is not child:
-                    raise EOFError
+    def _receive(self, child: Popen[bytes]) -> object:
+        """Wait for what a child says. EOFError when it has ended, or is no longer wanted."""
+        while not _says(child, _LOOK_SECONDS):
+            if self._is_over() or self._child is not child:
+                raise EOFError
+        return _receive(child.stdout)
 
     def _running(self) -> Popen[bytes]:
         with self._lock:
@@ -162,6 +165,13 @@ def _end(child: Popen[bytes]) -> None:
                 pipe.close()
 
 
+def _says(child: Popen[bytes], seconds: float) -> bool:
+    """Tell whether a child says something within some seconds, or has ended."""
+    with DefaultSelector() as selector:
+        selector.register(_open(child.stdout), EVENT_READ)
+        return bool(selector.select(seconds))
+
+
 def _open(pipe: IO[bytes] | None) -> IO[bytes]:
     if pipe is None:
         raise OSError("there is no pipe")
@@ -195,6 +205,7 @@ def serve(task: Task, asked: IO[bytes], answers: IO[bytes]) -> None:
     told: list[str] = []
     with rare_collections(), HttpRpc(task.url, seconds=task.seconds, max_bytes=task.max_bytes) as rpc:
         source = Source(rpc, task.deployment, verify=task.verify, weakened=told.append)
+        _send(answers, "ready")
         while True:
             asked_now: _Asked = _receive(asked)  # type: ignore[assignment]
             first, last, source.newest = asked_now

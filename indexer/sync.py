@@ -4,7 +4,8 @@ A head below the cursor whose chain still agrees with ours is a sick source: the
 where there is one. The rows above that head stay; they are not final. Another hash at a height that we hold is a
 reorg, also where the new branch is shorter: it is fetched and verified before the old one is undone.
 
-While a range is written, the next one is read in the background. It counts only where it follows what was written.
+While ranges are written, the next ones are read in the background (indexer/ahead.py), in a backfill by a process of
+its own (indexer/reading.py). They count only where they follow what was written.
 """
 
 import threading
@@ -12,9 +13,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 
 from indexer.ahead import Ahead
-from indexer.chain import Header, Log
+from indexer.chain import Header
 from indexer.deployment import Deployment
 from indexer.errors import (
     BehindError,
@@ -325,14 +327,15 @@ class _Loop:
             self._prunable = self._writer.prune(self._options.raw_log_blocks) > 0
 
     def _read_ahead(self, provider: Provider, cursor: Cursor | None) -> BlockRange | None:
-        """Give what was read ahead of this node; what another one says, or fails at, is no longer asked for."""
+        """Give what this node has said in advance; what another one says, or fails at, is no longer asked for."""
         if not (self._ahead.pending and self._round and cursor):
             return None
         if self._round.provider is not provider:
             self._ahead.drop()
             return None
         with self._reading(provider, cursor.number + 1, self._round.target):
-            return self._ahead.take()
+            pieces = self._ahead.take()
+        return _joined(pieces) if pieces else None
 
     def _look(self, provider: Provider, cursor: Cursor | None) -> Outcome:
         """Begin a round: see where the node's chain is, and go on, hold, or change over."""
@@ -384,16 +387,13 @@ class _Loop:
             _check_parent(fetched, cursor.hash)
         finalized = self._finalized(now, fetched, cursor)
         self._believe(now.provider, fetched)
-        self._go_on(now, fetched.headers[-1].number + 1)
+        self._round = now
+        if not self._ahead.pending and fetched.headers[-1].number < now.target:
+            self._ahead.start(now.provider.fetch_all(fetched.headers[-1].number + 1, now.target), now.provider.stop)
         with self._writing():
             self._writer.append(fetched.headers, fetched.logs, finalized)
         self._count(fetched)
         return "advanced"
-
-    def _go_on(self, now: _Round, first: int) -> None:
-        self._round = now
-        if first <= now.target:
-            self._ahead.start(lambda: now.provider.fetch_ahead(first, now.target), now.provider.stop)
 
     def _believe(self, provider: Provider, fetched: BlockRange) -> None:
         if fetched.lie:
@@ -468,17 +468,24 @@ class _Loop:
 
     def _branch(self, now: _Round, ancestor: int, least: int) -> BlockRange:
         """Fetch the new branch up to where we were, or to its end, before anything is undone."""
-        headers: tuple[Header, ...] = ()
-        logs: list[Log] = []
-        parent = self._ours(ancestor)
-        while not headers or headers[-1].number < least:
-            piece = self._fetch(now, headers[-1].number + 1 if headers else ancestor + 1, now.target)
-            _check_parent(piece, parent)
-            self._believe(now.provider, piece)
-            headers += piece.headers
-            logs += piece.logs
-            parent = headers[-1].hash
-        return BlockRange(headers, tuple(logs))
+        pieces: list[BlockRange] = []
+        last = ancestor
+        while not pieces or last < least:
+            pieces.append(self._fetch(now, last + 1, now.target))
+            last = pieces[-1].headers[-1].number
+        branch = _joined(pieces)
+        _check_parent(branch, self._ours(ancestor))
+        self._believe(now.provider, branch)
+        return branch
+
+
+def _joined(pieces: Sequence[BlockRange]) -> BlockRange:
+    """Put ranges that follow each other together."""
+    for before, after in pairwise(pieces):
+        _check_parent(after, before.headers[-1].hash)
+    headers = [header for piece in pieces for header in piece.headers]
+    logs = [log for piece in pieces for log in piece.logs]
+    return BlockRange(tuple(headers), tuple(logs), next((piece.lie for piece in pieces if piece.lie), None))
 
 
 def _check_parent(fetched: BlockRange, parent: str | None) -> None:

@@ -13,7 +13,7 @@ from tests.indexer.model import Chain, Node
 from tests.indexer.world import World, anvil
 from tests.support.postgres import postgres
 
-QUICK = SyncOptions(first_pause=0, longest_pause=0, poll_seconds=0.01, attempts=8)
+QUICK = SyncOptions(first_range=250, first_pause=0, longest_pause=0, poll_seconds=0.01, attempts=8)
 
 
 @pytest.fixture

@@ -21,17 +21,17 @@ def test_answered__after_a_refusal__tries_more_only_after_many_good_answers():
     for _ in range(40):
         size.answered(0)
         seen.append(size.blocks)
-    assert seen == [50] * 31 + [100] * 9
+    assert seen == [50] * 31 + [76] + [100] * 8
 
 
 def test_answered__by_the_number_of_logs__grows_shrinks_or_stays():
     size = RangeSize(100, 1000)
     size.answered(FEW_LOGS - 1)
-    assert size.blocks == 200
+    assert size.blocks == 151
     size.answered(FEW_LOGS)
-    assert size.blocks == 200
+    assert size.blocks == 151
     size.answered(MANY_LOGS + 1)
-    assert size.blocks == 100
+    assert size.blocks == 75
 
 
 @given(
