@@ -27,12 +27,16 @@ STANDBY_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run is about to do. `providers` are URLs without what may be secret."""
+    """What a run is about to do. `providers` are URLs without what may be secret.
+
+    `waiting` says why no node was seen yet, where the run will wait for one.
+    """
 
     database: str
     chain_id: int
     first_block: int
     providers: tuple[str, ...]
+    waiting: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +82,22 @@ def sync_options(settings: Settings) -> SyncOptions:
     )
 
 
-def index_plan(settings: Settings) -> Plan:
+def index_plan(settings: Settings, follow: bool = False) -> Plan:
     """Say what `index_run` would do, having checked that the node is on the deployment's chain; writes nothing.
 
-    Raises a UserError, or a RetryableError where the node does not answer. Of several nodes one is enough.
+    Raises a UserError, and where no node answers a RetryableError, unless it is to `follow`. One of several is enough.
     """
     deployment = load_deployment(settings.deployment_path())
     database = label_of(database_url(settings.database_url()))
+    waiting = None
     with open_rpcs(settings) as rpcs:
-        _check_any(rpcs, deployment)
-    return Plan(database, deployment.chain_id, deployment.first_block, settings.shown_rpc_urls())
+        try:
+            _check_any(rpcs, deployment)
+        except RetryableError as error:
+            if not follow:
+                raise
+            waiting = str(error)
+    return Plan(database, deployment.chain_id, deployment.first_block, settings.shown_rpc_urls(), waiting)
 
 
 def index_run(

@@ -58,12 +58,14 @@ def _announce(common: Common, follow: bool) -> None:
     if common.loaded.ignored:
         names = ", ".join(common.loaded.ignored)
         log.warning("ignored", variables=common.loaded.ignored, message=f"These are no settings, and ignored: {names}.")
-    plan = service.index_plan(common.settings)
+    plan = service.index_plan(common.settings, follow)
     aim = "following it from then on" if follow else "up to its head"
     message = (
         f"Indexing chain {plan.chain_id} from block {plan.first_block} into {plan.database}, {aim}; "
         f"asking {', '.join(plan.providers)}."
     )
+    if plan.waiting:
+        message += f" No node could be asked yet: {plan.waiting}"
     log.info("starting", **asdict(plan), follow=follow, message=message)
 
 

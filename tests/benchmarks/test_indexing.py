@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks import indexing, indexing_floor, indexing_naive
+from benchmarks import indexing, indexing_floor, indexing_naive, verification
 from benchmarks.indexing_chain import EVENTS_A_ROUND, traded_chain
 from benchmarks.indexing_stages import sampled
 from benchmarks.indexing_stores import databases
@@ -37,3 +37,13 @@ def test_benchmark__of_a_small_market__indexes_all_of_it_and_its_floor_writes_th
                 name: sorted(some) for name, some in rows.items() if name != "meta"
             }
         assert indexing_naive.index(chain, new(), 0, chain.head, versions=True) == len(logs)
+
+
+def test_verification__of_a_small_market__proves_every_block_with_events_in_full_mode_only(chain, tmp_path):
+    best = {mode: verification.backfill(chain, tmp_path / mode, mode) for mode in verification.MODES}
+    bloom, full = (best[mode][1] for mode in verification.MODES)
+    assert (bloom.logs, bloom.blocks) == (full.logs, full.blocks)
+    assert bloom.verified_blocks < full.verified_blocks <= full.blocks
+    lines = verification.table(best)
+    assert [line.split()[0] for line in lines] == ["verify", "bloom", "full"]
+    assert lines[1].split()[5] == "1.00"

@@ -54,6 +54,18 @@ def test_index_run__with_nothing_to_index__exits_2_and_writes_nothing(busy, run,
     assert not (tmp_path / "empty").exists()
 
 
+def test_index_run__following_a_node_that_is_not_there__says_so_and_waits_for_it(busy, tmp_path):
+    command = [sys.executable, "-c", "from counterfoil.cli.main import main; main()", "index", "run", "--follow"]
+    where = ["--home", str(busy.home), "--rpc", unused_url(), "--database", str(tmp_path / "followed.sqlite")]
+    with subprocess.Popen([*command, *where], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        told = [process.stderr.readline() for _ in range(3)]
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+    assert "No node could be asked yet: " in told[0]
+    assert told[1].startswith("Writing to ")
+    assert "does not answer" in told[2]
+
+
 def test_index_run__following__stops_when_asked_to(busy, tmp_path):
     command = [sys.executable, "-c", "from counterfoil.cli.main import main; main()", "index", "run", "--follow"]
     where = ["--home", str(busy.home), "--rpc", busy.world.url, "--database", str(tmp_path / "followed.sqlite")]
