@@ -150,7 +150,7 @@ def test_run_once__through_a_restart_of_the_server__waits_and_goes_on(own_server
     told = []
 
     def observe(notice):
-        if isinstance(notice, Stepped) and notice.cursor.number == 9:
+        if isinstance(notice, Stepped) and notice.cursor.number < chain.head and not told:
             own_server.stop()
         if isinstance(notice, Retried):
             told.append(type(notice.error))
@@ -165,8 +165,11 @@ def test_run_once__through_a_restart_of_the_server__waits_and_goes_on(own_server
 
 
 def test_run_once__with_a_server_that_stays_away__ends_with_a_sentence_and_half_writes_nothing(own_server, chain):
+    written = []
+
     def stop(notice):
-        if isinstance(notice, Stepped) and notice.cursor.number == 9:
+        if isinstance(notice, Stepped) and not written:
+            written.append(notice.cursor.number)
             own_server.stop()
 
     options = SyncOptions(first_range=3, max_range=3, first_pause=0, longest_pause=0, attempts=3)
@@ -176,7 +179,7 @@ def test_run_once__with_a_server_that_stays_away__ends_with_a_sentence_and_half_
                 run_once(writer, Node(chain), options=options, observer=stop)
             own_server.start()
         with open_writer(url, chain.deployment()) as writer:
-            assert writer.cursor().number == 9
+            assert [writer.cursor().number] == written
             run_once(writer, Node(chain), options=options)
             assert writer.cursor().number == chain.head
 
