@@ -3,12 +3,19 @@
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Generic, TypeVar
+
+from indexer.errors import UnavailableError
+from indexer.source import never
 
 T = TypeVar("T")
 RESULTS_AHEAD = 4
 """How many results may wait to be taken."""
+_LOOK_SECONDS = 0.1
+"""How often it is looked whether a result is still wanted."""
+_END_SECONDS = 1
+"""How long a thread that is not needed any more is waited for."""
 
 
 def _nothing() -> None:
@@ -44,9 +51,11 @@ class _Job(Generic[T]):
             self._changed.notify()
             return not self._dropped
 
-    def take(self) -> list[T]:
+    def take(self, is_over: Callable[[], bool]) -> list[T]:
         with self._changed:
-            self._changed.wait_for(lambda: self._ready or self._over)
+            while not self._changed.wait_for(lambda: self._ready or self._over, _LOOK_SECONDS):
+                if is_over():
+                    raise UnavailableError("The run stops here, so nothing more is waited for: run it again to go on.")
             if not self._ready and self._error is not None:
                 raise self._error
             found = list(self._ready)
@@ -64,10 +73,11 @@ class _Job(Generic[T]):
 class Ahead(Generic[T]):
     """Holds at most one job. Its results, and what it raised, come out of `take` and nowhere else."""
 
-    def __init__(self) -> None:
-        # More than one thread, so that a dropped job that hangs does not hold up the next.
-        self._pool = ThreadPoolExecutor(max_workers=4, thread_name_prefix="ahead")
+    def __init__(self, is_over: Callable[[], bool] = never) -> None:
+        """Once `is_over` is true, nothing is waited for."""
+        self._is_over = is_over
         self._job: _Job[T] | None = None
+        self._threads: list[threading.Thread] = []
 
     @property
     def pending(self) -> bool:
@@ -75,17 +85,25 @@ class Ahead(Generic[T]):
         return self._job is not None
 
     def start(self, results: Iterator[T], cancel: Callable[[], None] = _nothing) -> None:
-        """Begin a job in the place of the one before; `cancel` is called when its results are no longer wanted."""
+        """Begin a job in the place of the one before; `cancel` is called when its results are no longer wanted.
+
+        Where the system gives no thread there is none: whoever takes results finds nothing, and makes them itself.
+        """
         self.drop()
-        self._job = _Job(results, cancel)
-        self._pool.submit(self._job.run)
+        job = _Job(results, cancel)
+        # A thread that the interpreter does not wait for: it may hang in a request that nobody wants any more.
+        thread = threading.Thread(target=job.run, name="ahead", daemon=True)
+        with suppress(RuntimeError):
+            thread.start()
+            self._job = job
+            self._threads = [one for one in self._threads if one.is_alive()] + [thread]
 
     def take(self) -> list[T]:
         """Give all results that are ready, having waited for one; nothing where the job is over, or there is none."""
         if self._job is None:
             return []
         try:
-            found = self._job.take()
+            found = self._job.take(self._is_over)
         except BaseException:
             self._job = None
             raise
@@ -104,4 +122,5 @@ class Ahead(Generic[T]):
 
     def __exit__(self, *_: object) -> None:
         self.drop()
-        self._pool.shutdown()
+        for thread in self._threads:
+            thread.join(_END_SECONDS)

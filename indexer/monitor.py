@@ -132,7 +132,7 @@ class Monitor:
     def _stepped(self, step: Stepped) -> None:
         self._step, self._trouble = step, None
         self._last_answer = self._clock()
-        self._caught_up = self._caught_up or self._lag(step) == 0
+        self._caught_up = self._is_caught_up(step)
         metrics = self._metrics
         metrics.block.set(step.cursor.number)
         metrics.head.set(step.head.number)
@@ -207,9 +207,13 @@ class Monitor:
             return "held: the node's head is below the index, and agrees with it"
         if not self._caught_up:
             return "catching up with the chain"
-        if self._lag(step) > self._settings.ready_lag_blocks:
-            return f"over {self._settings.ready_lag_blocks} blocks behind"
         return None
+
+    def _is_caught_up(self, step: Stepped) -> bool:
+        """Only a round that had nothing to read shows the head of now: a step's is that of its round's beginning."""
+        if step.outcome == "current":
+            return True
+        return self._caught_up and self._lag(step) <= self._settings.ready_lag_blocks
 
     def _lag(self, step: Stepped) -> int:
         return max(0, step.head.number - self._settings.confirmations - step.cursor.number)

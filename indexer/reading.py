@@ -6,12 +6,14 @@ when the pipe does, however this process ended.
 """
 
 import pickle
+import select
 import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import partial
 from selectors import EVENT_READ, DefaultSelector
 from subprocess import DEVNULL, PIPE, Popen
 from typing import IO, Any
@@ -24,7 +26,7 @@ from indexer.proof import Cost
 from indexer.rpc import HttpRpc
 from indexer.source import BlockRange, Source, Verify, never
 
-_COMMAND = [sys.executable, "-P", "-c", "from indexer.reading import main; main()"]
+_COMMAND = [sys.executable or "", "-P", "-c", "from indexer.reading import main; main()"]
 
 _LOOK_SECONDS = 0.1
 """How often it is looked whether an answer is still wanted."""
@@ -62,6 +64,10 @@ class Answer:
         return BlockRange(tuple(map(Header._make, self.headers)), tuple(map(Log._make, self.logs)), self.lie)
 
 
+_FORMS = repr([Header._fields, Log._fields, [(field.name, field.type) for field in (*fields(Task), *fields(Answer))]])
+"""What two processes have to agree on to understand each other."""
+
+
 class Reader:
     """Reads ranges in a child. `stop` and `close` may come from any thread."""
 
@@ -85,19 +91,24 @@ class Reader:
         child = self._running()
         try:
             if child is not self._heard:
-                self._receive(child)  # its greeting
-                self._heard = child
+                self._greet(child)
             _send(child.stdin, (first, last, newest))
             answer = self._receive(child)
-        except (OSError, EOFError, ValueError, pickle.UnpicklingError):
+            assert isinstance(answer, Answer)  # noqa: S101
+        except Exception:  # noqa: BLE001 - it ended, is of another version, or something else spoke in its place
             self._failed(child)
             raise UnavailableError(
                 "The process that reads the chain ended; this one reads from now on. If it ends often, set "
                 "COUNTERFOIL_READER_BLOCKS=0."
             ) from None
-        if not isinstance(answer, Answer):
-            raise TypeError(f"the child answered with {type(answer).__name__}")
         return answer
+
+    def _greet(self, child: Popen[bytes]) -> None:
+        """Give a child its task, having seen that it speaks as we do: the program on the disk may be another by now."""
+        if self._receive(child) != _FORMS:
+            raise EOFError
+        _send(child.stdin, self._task)
+        self._heard = child
 
     @property
     def is_ready(self) -> bool:
@@ -135,7 +146,7 @@ class Reader:
     def _started(self) -> Popen[bytes]:
         # In a session of its own: what interrupts this process must not cut a range of the child's in two.
         try:
-            child = Popen(  # noqa: S603 - our own interpreter
+            return Popen(  # noqa: S603 - our own interpreter
                 _COMMAND, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, start_new_session=True
             )
         except OSError as error:
@@ -144,9 +155,6 @@ class Reader:
                 f"No process to read the chain can be started ({error}); this one reads from now on. Or set "
                 "COUNTERFOIL_READER_BLOCKS=0."
             ) from None
-        with suppress(OSError):  # a child that is gone already is found when it is asked
-            _send(child.stdin, self._task)
-        return child
 
     def _failed(self, child: Popen[bytes]) -> None:
         """Take note that a child is gone; one that was stopped on purpose is not this reader's any more."""
@@ -195,6 +203,7 @@ def main() -> None:
     asked, answers = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr  # whatever prints must not come between the answers
     with suppress(EOFError, OSError, KeyboardInterrupt):
+        _send(answers, _FORMS)
         task = _receive(asked)
         assert isinstance(task, Task)  # noqa: S101
         serve(task, asked, answers)
@@ -204,13 +213,20 @@ def serve(task: Task, asked: IO[bytes], answers: IO[bytes]) -> None:
     """Answer ranges until the pipe ends, with EOFError or OSError."""
     told: list[str] = []
     with rare_collections(), HttpRpc(task.url, seconds=task.seconds, max_bytes=task.max_bytes) as rpc:
-        source = Source(rpc, task.deployment, verify=task.verify, weakened=told.append)
-        _send(answers, "ready")
+        is_over = partial(_is_closed, asked)
+        source = Source(rpc, task.deployment, verify=task.verify, weakened=told.append, is_over=is_over)
         while True:
             asked_now: _Asked = _receive(asked)  # type: ignore[assignment]
             first, last, source.newest = asked_now
             _send(answers, _read(source, first, last, told))
             told.clear()
+
+
+def _is_closed(pipe: IO[bytes]) -> bool:
+    """Tell whether the other end of a pipe is gone."""
+    watch = select.poll()
+    watch.register(pipe, select.POLLHUP)
+    return bool(watch.poll(0))
 
 
 def _read(source: Source, first: int, last: int, told: list[str]) -> Answer:

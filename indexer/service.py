@@ -126,13 +126,14 @@ def index_run(
 
 
 def _check_any(rpcs: Sequence[HttpRpc], deployment: Deployment) -> None:
+    """Find a node on the deployment's chain. Raises WrongChainError only where every node is on another one."""
+    failures: list[RetryableError | WrongChainError] = []
     for rpc in rpcs:
         try:
             return check_identity(rpc, deployment)
-        except (RetryableError, WrongChainError):
-            if rpc is rpcs[-1]:
-                raise
-    return None
+        except (RetryableError, WrongChainError) as error:
+            failures.append(error)
+    raise next((error for error in failures if isinstance(error, RetryableError)), failures[0])
 
 
 def _write(

@@ -164,7 +164,7 @@ class _Loop:
             pauses=(options.first_pause, options.longest_pause),
             tell=self._tell,
         )
-        self._ahead = Ahead[BlockRange]()
+        self._ahead = Ahead[BlockRange](self._is_over)
         self._over = False
         self._moved = time.monotonic()
         self._round: _Round | None = None
@@ -252,6 +252,8 @@ class _Loop:
         if outcome == "held" or time.monotonic() > self._moved + self._options.quiet_seconds:
             self._moved = time.monotonic()
             self._providers.move_on(provider)
+        while not lasting and self._options.raw_log_blocks and self._prunable and not self._stop.is_set():
+            self._prune(moved=False)
         if not lasting:
             return self._held in {0, len(self._providers)}
         wait(self._options.poll_seconds)
@@ -262,6 +264,7 @@ class _Loop:
     ) -> float:
         """Forget what was read ahead, and give the pause after a failure; the database's is no node's fault."""
         self._ahead.drop()
+        provider.stop()
         if isinstance(error, StoreUnavailableError):
             seconds = pause_after(failures, self._options.first_pause, self._options.longest_pause)
         else:

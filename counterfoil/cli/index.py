@@ -65,13 +65,15 @@ def _announce(common: Common, follow: bool) -> None:
         f"asking {', '.join(plan.providers)}."
     )
     if plan.waiting:
-        message += f" No node could be asked yet: {plan.waiting}"
+        message += f" Waiting for a node of that chain: {plan.waiting}"
     log.info("starting", **asdict(plan), follow=follow, message=message)
 
 
 def _summary(result: SyncResult | None) -> str:
     if result is None:
         return "stopped while standing by; nothing was written"
+    if result.block is None:
+        return "stopped before anything was indexed"
     behind = ", held: the node's head is below the index" if result.held else ""
     return (
         f"indexed to block {result.block} of {result.head}: {result.blocks} blocks, {result.logs} logs, "

@@ -66,8 +66,8 @@ class Commands(click.Group):
 
 def _sentence(error: Exception) -> str:
     text = str(error)
-    start = text[:1].upper() + text[1:]
-    return start if start.endswith((".", "!")) else f"{start}."
+    start = text if text.startswith("http") else text[:1].upper() + text[1:]
+    return start if start.endswith((".", "!", "?")) else f"{start}."
 
 
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -10,8 +10,9 @@ from click.testing import CliRunner
 
 from counterfoil.cli.main import main
 from indexer.deployment import load_deployment
-from indexer.errors import UnavailableError
+from indexer.errors import UnavailableError, WrongChainError
 from indexer.notices import Retried
+from indexer.service import index_plan
 from indexer.settings import Settings, flag_of
 from indexer.store.writer import open_writer
 from tests.support.chain import unused_url
@@ -61,7 +62,7 @@ def test_index_run__following_a_node_that_is_not_there__says_so_and_waits_for_it
         told = [process.stderr.readline() for _ in range(3)]
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=60)
-    assert "No node could be asked yet: " in told[0]
+    assert "Waiting for a node of that chain: " in told[0]
     assert told[1].startswith("Writing to ")
     assert "does not answer" in told[2]
 
@@ -301,3 +302,16 @@ def test_index_run__with_variables_of_others__says_that_it_ignores_them(run, tmp
 
     assert found.code == 0
     assert found.err.splitlines()[0] == "These are no settings, and ignored: COUNTERFOIL_SERVICE_HOST."
+
+
+@pytest.mark.parametrize("order", [[0, 1], [1, 0]])
+def test_index_plan__with_a_node_down_and_one_of_another_chain__waits_for_the_first_alone(busy, tmp_path, order):
+    text = (busy.home / "deployments" / "31337.json").read_text()
+    (tmp_path / "other.json").write_text(text.replace('"chain_id": 31337', '"chain_id": 1'))
+    urls = [unused_url(), busy.world.url]
+    settings = Settings(rpc_url=",".join(urls[at] for at in order), deployment=tmp_path / "other.json")
+    with pytest.raises(UnavailableError, match="does not answer"):
+        index_plan(settings)
+    assert "does not answer" in index_plan(settings, follow=True).waiting
+    with pytest.raises(WrongChainError):
+        index_plan(settings.model_copy(update={"rpc_url": busy.world.url}), follow=True)

@@ -81,3 +81,30 @@ def test_exit__while_a_job_waits_for_its_results_to_be_taken__ends_it():
     with Ahead() as ahead:
         ahead.start(iter(range(100)))
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("ahead")]
+
+
+def test_take__once_it_is_over__waits_for_nothing_and_leaves_a_hanging_thread_alone():
+    go_on, over = threading.Event(), []
+
+    def hanging():
+        over.append(1)
+        go_on.wait(PATIENCE)
+        yield 1
+
+    try:
+        with Ahead(lambda: bool(over)) as ahead:
+            ahead.start(hanging())
+            with pytest.raises(UnavailableError, match="run stops here"):
+                ahead.take()
+    finally:
+        go_on.set()
+
+
+def test_start__where_the_system_gives_no_thread__has_no_job(monkeypatch):
+    def refuse(_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with Ahead() as ahead:
+        ahead.start(iter([1]))
+        assert (ahead.pending, ahead.take()) == (False, [])

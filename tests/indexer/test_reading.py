@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from indexer.rpc import HttpRpc
 from indexer.source import Source
 from indexer.store.writer import open_writer
 from indexer.sync import SyncOptions, follow, run_once
+from tests.indexer.model import Node
 from tests.indexer.served import refuse, served
 from tests.indexer.traffic import assert_same_as_clean, busy_chain, grow
 
@@ -218,7 +220,40 @@ def test_run_once__with_a_reader_that_ends_at_once__goes_on_in_this_process(writ
     assert_same_as_clean(writer, chain, tmp_path)
 
 
+@pytest.mark.parametrize("text", ["cfg loaded\nfrom site\n", "hello", "\x80\x05."])
+def test_run_once__with_a_reader_that_says_something_else__goes_on_in_this_process(
+    writer, rpc, chain, tmp_path, monkeypatch, text
+):
+    monkeypatch.setattr(reading, "_COMMAND", [sys.executable, "-c", f"print({text!r})"])
+    run_once(writer, rpc, options=APART)
+    assert_same_as_clean(writer, chain, tmp_path)
+
+
+def test_run_once__with_a_reader_of_another_version__goes_on_in_this_process(
+    writer, rpc, chain, tmp_path, monkeypatch, children, read_here
+):
+    monkeypatch.setattr(reading, "_FORMS", "those of another version")
+    run_once(writer, rpc, options=APART)
+    assert (len(children), read_here[:2]) == (1, [1, 8])
+    assert_same_as_clean(writer, chain, tmp_path)
+
+
 # --- how it ends
+
+
+def test_follow__from_a_second_node_where_the_first_one_fails__keeps_no_reader_of_either(writer, rpc, chain, children):
+    stop, broken, ended = threading.Event(), Node(chain), []
+    broken.faults["eth_getLogs"] = refuse("internal error")
+
+    def observe(notice):
+        if isinstance(notice, Stepped) and notice.outcome == "current":
+            ended[:] = [has_ended(child.pid) for child in children]
+            stop.set()
+
+    with served(broken) as url, HttpRpc(url, seconds=PATIENCE) as first:
+        follow(writer, [first, rpc], stop=stop, options=replace(APART, poll_seconds=30), observer=observe)
+    assert ended == [True, False]
+    assert all(has_ended(child.pid) for child in children)
 
 
 def test_follow__when_it_has_caught_up__keeps_no_reader(writer, rpc, chain, children):
@@ -311,17 +346,38 @@ _PARENT = """
 import pickle, sys
 from indexer.reading import Reader
 reader = Reader(pickle.load(sys.stdin.buffer))
-reader.read(1, 9, 42)
+reader.start()
 print(reader._child.pid, flush=True)
+reader.read(1, int(sys.argv[1]), 942)
+print("read", flush=True)
 sys.stdin.buffer.read()
 """
 
 
-def test_read__by_a_process_that_is_killed__leaves_no_child(task):
-    parent = subprocess.Popen([sys.executable, "-c", _PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+@pytest.mark.parametrize("blocks", [9, 900])
+def test_read__by_a_process_that_is_killed__leaves_no_child(task, node, chain, blocks):
+    """Killed while the child is idle, and in the middle of a range of 9 batches: it asks for no further one."""
+    for _ in range(900):
+        chain.append()
+    asked, go_on = threading.Event(), threading.Event()
+
+    def hang(block, params):
+        if params[0] == hex(150):
+            asked.set()
+            go_on.wait(PATIENCE)
+        return block
+
+    node.faults["eth_getBlockByNumber"] = hang
+    parent = subprocess.Popen(
+        [sys.executable, "-c", _PARENT, str(blocks)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     with parent:
         reading._send(parent.stdin, task)
         child = int(parent.stdout.readline())
+        assert parent.stdout.readline() == b"read\n" if blocks == 9 else asked.wait(PATIENCE)
         assert not has_ended(child)
         parent.kill()
+        parent.wait()
+        go_on.set()
         wait_until(lambda: has_ended(child))
+    assert all(int(params[0], 16) <= 200 for params in node.asked("eth_getBlockByNumber"))

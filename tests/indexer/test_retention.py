@@ -120,3 +120,10 @@ def test_follow__with_raw_log_blocks_and_no_new_block__leaves_the_database_alone
     follow(writer, node, stop=stop, options=options, observer=observe)
     assert polls == ["advanced"] + 5 * ["current"]
     assert pruned == [6 + 3 + 10, 0]
+
+
+def test_run_once__with_more_to_let_go_than_a_step_may__comes_to_its_end(writer, chain, node, monkeypatch):
+    monkeypatch.setattr(retention, "MAX_LOGS", 2)
+    node.finality = 6
+    run_once(writer, node, options=SyncOptions(first_range=100, first_pause=0, raw_log_blocks=2))
+    assert blocks_with_logs(writer.store) == list(range(chain.head - 8, chain.head + 1))
