@@ -93,8 +93,7 @@ class Reader:
             if child is not self._heard:
                 self._greet(child)
             _send(child.stdin, (first, last, newest))
-            answer = self._receive(child)
-            assert isinstance(answer, Answer)  # noqa: S101
+            answer = _answer(self._receive(child))
         except Exception:  # noqa: BLE001 - it ended, is of another version, or something else spoke in its place
             self._failed(child)
             raise UnavailableError(
@@ -173,6 +172,12 @@ def _end(child: Popen[bytes]) -> None:
                 pipe.close()
 
 
+def _answer(said: object) -> Answer:
+    if not isinstance(said, Answer):
+        raise TypeError(type(said).__name__)
+    return said
+
+
 def _says(child: Popen[bytes], seconds: float) -> bool:
     """Tell whether a child says something within some seconds, or has ended."""
     with DefaultSelector() as selector:
@@ -205,8 +210,8 @@ def main() -> None:
     with suppress(EOFError, OSError, KeyboardInterrupt):
         _send(answers, _FORMS)
         task = _receive(asked)
-        assert isinstance(task, Task)  # noqa: S101
-        serve(task, asked, answers)
+        if isinstance(task, Task):
+            serve(task, asked, answers)
 
 
 def serve(task: Task, asked: IO[bytes], answers: IO[bytes]) -> None:
