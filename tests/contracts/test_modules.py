@@ -152,3 +152,18 @@ def test_is_valid__by_the_key_of_the_account__holds_for_it_alone(signatures):
     assert signatures.is_valid(key.address, SEED, signed) is True
     assert signatures.is_valid(key.address, keccak(SEED), signed) is False
     assert signatures.is_valid(Account.from_key(b"\6" * 32).address, SEED, signed) is False
+
+
+@pytest.mark.rule("MOD-3")
+def test_pull__for_another_than_the_caller__takes_from_the_account_that_is_named():
+    payment, harness = load("TestToken"), load("TokenHarness")
+    client, relayer = boa.env.generate_address(), boa.env.generate_address()
+    for account in (client, relayer):
+        payment.mint(account, 100)
+        payment.approve(harness, 100, sender=account)
+    harness.pull(payment, client, 60, sender=relayer)
+    assert [payment.balanceOf(account) for account in (client, relayer, harness.address)] == [40, 100, 60]
+    with boa.reverts():
+        harness.pull(payment, client, 41, sender=relayer)
+    harness.pull(payment, boa.env.generate_address(), 0, sender=relayer)
+    assert payment.balanceOf(harness) == 60

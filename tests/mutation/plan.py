@@ -24,7 +24,7 @@ TESTS = {
         STATEFUL,
     ),
     "modules/lottery.vy": ("tests/contracts/lottery", f"{UNIT}/routing_lens"),
-    "modules/token.vy": (SESSIONS, f"{UNIT}/node_registry", f"{UNIT}/test_token_kinds.py", STATEFUL),
+    "modules/token.vy": (MODULES, SESSIONS, f"{UNIT}/node_registry", f"{UNIT}/test_token_kinds.py", STATEFUL),
     "modules/labels.vy": (MODULES, f"{UNIT}/node_registry"),
     "modules/signatures.vy": (MODULES, f"{UNIT}/reputation_ledger", f"{UNIT}/experience_ledger"),
 }

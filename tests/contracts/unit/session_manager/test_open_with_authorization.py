@@ -431,6 +431,17 @@ def test_open_with_authorization__with_a_session_key__takes_the_keys_vouchers_an
     assert world.manager.credit_of(world.operator) == 300
 
 
+@pytest.mark.rule("SM-17", "SM-18")
+def test_open_with_authorization__with_the_relayers_own_key_as_signer__takes_that_keys_vouchers_alone(world):
+    terms = world.terms(signer=world.other.address)
+    session_id = bytes(event(world.open_for(terms, sender=world.other), "SessionOpened")["session_id"])
+    assert world.manager.sessions(session_id).signer == world.other
+    with ape.reverts("sessions: bad voucher"):
+        world.settle(session_id, 300, 3, signer=world.client)
+    world.settle(session_id, 300, 3, signer=world.other)
+    assert world.manager.credit_of(world.operator) == 300
+
+
 @pytest.fixture
 def wallet(world):
     """A wallet contract with tokens, which has approved nobody."""
