@@ -29,8 +29,8 @@ authorizationState: public(HashMap[address, HashMap[bytes32, bool]])
 @external
 def set_mode(mode: uint256, target: address, data: Bytes[1024]):
     """
-    @notice Changes the kind: 1 refuses by false, 2 says true and moves nothing, 3 takes one unit on the way, 4 returns
-            nothing, 5 calls a target during every transfer.
+    @notice Changes the kind: 1 refuses by false, 2 says true and moves nothing, 3 takes one unit of what is moved, 4
+            returns nothing, 5 calls a target during every transfer.
     """
     self.mode = mode
     self.target = target
@@ -126,7 +126,7 @@ def _move(sender: address, receiver: address, amount: uint256) -> bool:
     assert self.balanceOf[sender] >= amount, "token: balance too small"
     self.balanceOf[sender] -= amount
     self.balanceOf[receiver] += amount
-    if self.mode == FEE:
+    if self.mode == FEE and amount > 0:
         self.balanceOf[receiver] -= 1
     if self.mode == CALLING:
         self.answer = 1

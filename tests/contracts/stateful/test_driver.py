@@ -252,3 +252,14 @@ def test_strangers__to_a_node_or_a_session__may_do_nothing_of_its_owners(driver)
     }
     found = {call: driver.act(*call[:2], stranger, *call[2:]).reason for call in calls}
     assert found == calls
+
+
+def test_authorization_of_nothing__with_a_token_that_takes_a_fee__opens_from_credit(driver):
+    settled(driver, amount=0, calls=0)
+    terms = (1, 60, driver.model.registry.services[1].price, 500, EMPTY, driver.choice(CLIENT))
+    authorization = (0, 0, 2**40)
+    signature = driver.authorization(CLIENT, terms, authorization)
+    driver.set_mode("payment", FEE, 0)
+    call = ("manager", "open_with_authorization", OPERATOR, CLIENT, *terms, authorization, signature)
+    assert driver.act(*call).reason is None
+    assert driver.model.manager.credits[CLIENT] == 40
