@@ -30,6 +30,8 @@ from benchmarks.indexing_memory import print_memory  # noqa: E402
 from benchmarks.indexing_stages import sampled  # noqa: E402
 from benchmarks.indexing_stores import NewDatabase, databases  # noqa: E402
 from indexer.garbage import rare_collections  # noqa: E402
+from indexer.providers import Provider  # noqa: E402
+from indexer.ranges import RangeSize  # noqa: E402
 from indexer.rpc import HttpRpc  # noqa: E402
 from indexer.source import Source  # noqa: E402
 from indexer.store.database import open_locked, open_store  # noqa: E402
@@ -137,9 +139,9 @@ def _index(chain: TradedChain, database: str) -> None:
 
 def _read(chain: TradedChain) -> None:
     with HttpRpc(chain.url) as rpc:
-        source = Source(rpc, chain.deployment)
-        for first in range(chain.deployment.first_block, chain.head + 1, DEFAULTS.first_range):
-            source.fetch(first, min(chain.head, first + DEFAULTS.first_range - 1))
+        size = RangeSize(DEFAULTS.first_range, DEFAULTS.max_range)
+        for _ in Provider("", Source(rpc, chain.deployment), size).fetch_all(chain.deployment.first_block, chain.head):
+            pass
 
 
 def _insert(filled: str, new: NewDatabase, events: int, repeat: int) -> Measured:

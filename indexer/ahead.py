@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Generic, TypeVar
 
-from indexer.errors import UnavailableError
-from indexer.source import never
+from indexer.source import never, stopping
 
 T = TypeVar("T")
 RESULTS_AHEAD = 4
@@ -55,7 +54,7 @@ class _Job(Generic[T]):
         with self._changed:
             while not self._changed.wait_for(lambda: self._ready or self._over, _LOOK_SECONDS):
                 if is_over():
-                    raise UnavailableError("The run stops here, so nothing more is waited for: run it again to go on.")
+                    raise stopping()
             if not self._ready and self._error is not None:
                 raise self._error
             found = list(self._ready)
@@ -100,15 +99,10 @@ class Ahead(Generic[T]):
 
     def take(self) -> list[T]:
         """Give all results that are ready, having waited for one; nothing where the job is over, or there is none."""
-        if self._job is None:
-            return []
-        try:
-            found = self._job.take(self._is_over)
-        except BaseException:
-            self._job = None
-            raise
-        if not found:
-            self._job = None
+        job, self._job = self._job, None
+        found = job.take(self._is_over) if job else []
+        if found:
+            self._job = job
         return found
 
     def drop(self) -> None:

@@ -24,7 +24,7 @@ from indexer.errors import UnavailableError
 from indexer.garbage import rare_collections
 from indexer.proof import Cost
 from indexer.rpc import HttpRpc
-from indexer.source import BlockRange, Source, Verify, never
+from indexer.source import BlockRange, Source, Verify, never, stopping
 
 _COMMAND = [sys.executable or "", "-P", "-c", "from indexer.reading import main; main()"]
 
@@ -137,7 +137,7 @@ class Reader:
     def _running(self) -> Popen[bytes]:
         with self._lock:
             if not self.is_usable:
-                raise UnavailableError("The run stops here, so nothing more is asked: run it again to go on.")
+                raise stopping()
             if self._child is None:
                 self._child = self._started()
             return self._child

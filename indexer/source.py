@@ -64,6 +64,11 @@ def never() -> bool:
     return False
 
 
+def stopping() -> UnavailableError:
+    """What is raised where a run that is over would have to ask or to wait."""
+    return UnavailableError("The run stops here, so nothing more is asked: run it again to go on.")
+
+
 class Source:
     """Asks one node about one deployment."""
 
@@ -159,7 +164,7 @@ class Source:
 
     def _go_on(self) -> None:
         if self._is_over():
-            raise UnavailableError("The run stops here, so nothing more is asked: run it again to go on.")
+            raise stopping()
 
     def fetch(self, first: int, last: int) -> BlockRange:
         """Give a verified range.

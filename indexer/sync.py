@@ -252,9 +252,9 @@ class _Loop:
         if outcome == "held" or time.monotonic() > self._moved + self._options.quiet_seconds:
             self._moved = time.monotonic()
             self._providers.move_on(provider)
-        while not lasting and self._options.raw_log_blocks and self._prunable and not self._stop.is_set():
-            self._prune(moved=False)
         if not lasting:
+            while not self._stop.is_set() and self._prune(moved=False):
+                pass
             return self._held in {0, len(self._providers)}
         wait(self._options.poll_seconds)
         return False
@@ -324,10 +324,11 @@ class _Loop:
         self._prune(moved=outcome in {"advanced", "replaced"})
         return outcome
 
-    def _prune(self, *, moved: bool) -> None:
-        """Let old raw logs go, one bounded step at a time, for as long as there may be some."""
-        if self._options.raw_log_blocks and (moved or self._prunable):
-            self._prunable = self._writer.prune(self._options.raw_log_blocks) > 0
+    def _prune(self, *, moved: bool) -> bool:
+        """Let old raw logs go where there may be some, in one bounded step; tells whether there may be more."""
+        keep = self._options.raw_log_blocks
+        self._prunable = bool(keep) and (moved or self._prunable) and self._writer.prune(keep) > 0
+        return self._prunable
 
     def _read_ahead(self, provider: Provider, cursor: Cursor | None) -> BlockRange | None:
         """Give what this node has said in advance; what another one says, or fails at, is no longer asked for."""

@@ -102,6 +102,20 @@ def _ready(monkeypatch):
     monkeypatch.setattr(Reader, "start", start_and_wait)
 
 
+class Hold:
+    """A fault: requests that fit wait until they may go on."""
+
+    def __init__(self, fits=lambda _: True):
+        self.fits = fits
+        self.asked, self.go_on = threading.Event(), threading.Event()
+
+    def __call__(self, answer, params):
+        if self.fits(params):
+            self.asked.set()
+            self.go_on.wait(PATIENCE)
+        return answer
+
+
 def has_ended(pid):
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
@@ -270,16 +284,8 @@ def test_follow__when_it_has_caught_up__keeps_no_reader(writer, rpc, chain, chil
 
 
 def test_follow__stopped_while_the_reader_waits__ends_at_once(writer, rpc, node, children):
-    asked, stop, go_on = threading.Event(), threading.Event(), threading.Event()
-
-    def hang(answer, params):
-        if params[0]["fromBlock"] != hex(1):
-            asked.set()
-            go_on.wait(PATIENCE)
-        return answer
-
-    node.faults["eth_getLogs"] = hang
-    errors = []
+    stop, errors = threading.Event(), []
+    hold = node.faults["eth_getLogs"] = Hold(lambda params: params[0]["fromBlock"] != hex(1))
 
     def run():
         try:
@@ -290,23 +296,19 @@ def test_follow__stopped_while_the_reader_waits__ends_at_once(writer, rpc, node,
     running = threading.Thread(target=run)
     running.start()
     try:
-        assert asked.wait(PATIENCE)
+        assert hold.asked.wait(PATIENCE)
         stop.set()
         running.join(PATIENCE / 2)
         assert (running.is_alive(), errors) == (False, [])
         assert has_ended(children[0].pid)
     finally:
-        go_on.set()
+        hold.go_on.set()
         running.join()
 
 
 def test_stop__while_a_range_is_read__gives_it_up_and_lets_the_next_one_be_read(reader, node, children):
-    asked, go_on, failures = threading.Event(), threading.Event(), []
-
-    def hang(answer, _params):
-        asked.set()
-        go_on.wait(PATIENCE)
-        return answer
+    failures = []
+    hold = node.faults["eth_getLogs"] = Hold()
 
     def read():
         try:
@@ -314,14 +316,13 @@ def test_stop__while_a_range_is_read__gives_it_up_and_lets_the_next_one_be_read(
         except UnavailableError as error:
             failures.append(str(error))
 
-    node.faults["eth_getLogs"] = hang
     given_up = threading.Thread(target=read)
     given_up.start()
-    assert asked.wait(PATIENCE)
+    assert hold.asked.wait(PATIENCE)
     reader.stop()
     given_up.join(PATIENCE)
     assert len(failures) == 1
-    go_on.set()
+    hold.go_on.set()
     assert reader.is_usable
     assert reader.read(1, 9, 42).range().headers[-1].number == 9
     assert len(children) == 2
@@ -359,25 +360,17 @@ def test_read__by_a_process_that_is_killed__leaves_no_child(task, node, chain, b
     """Killed while the child is idle, and in the middle of a range of 9 batches: it asks for no further one."""
     for _ in range(900):
         chain.append()
-    asked, go_on = threading.Event(), threading.Event()
-
-    def hang(block, params):
-        if params[0] == hex(150):
-            asked.set()
-            go_on.wait(PATIENCE)
-        return block
-
-    node.faults["eth_getBlockByNumber"] = hang
+    hold = node.faults["eth_getBlockByNumber"] = Hold(lambda params: params[0] == hex(150))
     parent = subprocess.Popen(
         [sys.executable, "-c", _PARENT, str(blocks)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     with parent:
         reading._send(parent.stdin, task)
         child = int(parent.stdout.readline())
-        assert parent.stdout.readline() == b"read\n" if blocks == 9 else asked.wait(PATIENCE)
+        assert parent.stdout.readline() == b"read\n" if blocks == 9 else hold.asked.wait(PATIENCE)
         assert not has_ended(child)
         parent.kill()
         parent.wait()
-        go_on.set()
+        hold.go_on.set()
         wait_until(lambda: has_ended(child))
     assert all(int(params[0], 16) <= 200 for params in node.asked("eth_getBlockByNumber"))

@@ -8,19 +8,28 @@ _SURELY = 4
 HTML = b"<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>"
 
 
-class TransportFault(Fault):
-    """Spoils replies, each with probability `share`, and one of the first surely: a run may have few."""
+class SometimesFault(Fault):
+    """Strikes with probability `share`, and one of the first times surely: a run may have few."""
+
+    def __init__(self, share):
+        self.share = share
+        self.hits = self.seen = 0
+
+    def strikes(self):
+        self.seen += 1
+        struck = self.rng.random() < self.share or self.seen == _SURELY
+        self.hits += struck
+        return struck
+
+
+class TransportFault(SometimesFault):
+    """Spoils replies."""
 
     def __init__(self, share=0.15):
-        self.share = share
-        self.hits = self.replies = 0
+        super().__init__(share)
 
     def reply(self, calls, reply):
-        self.replies += 1
-        if self.rng.random() >= self.share and self.replies != _SURELY:
-            return reply
-        self.hits += 1
-        return self.spoil(reply)
+        return self.spoil(reply) if self.strikes() else reply
 
     def spoil(self, reply):
         raise NotImplementedError
@@ -121,21 +130,16 @@ class Oversized(TransportFault):
         return Reply(reply.body + b" " * self.size, 200, reply.headers)
 
 
-class NullBlock(Fault):
+class NullBlock(SometimesFault):
     """A block that the node has is null for a while."""
 
     name = "a null block"
 
     def __init__(self, share=0.02):
-        self.share = share
-        self.hits = self.asked = 0
+        super().__init__(share)
 
     def answer(self, call, answer):
-        self.asked += call.method == "eth_getBlockByNumber"
-        if call.method != "eth_getBlockByNumber" or (self.rng.random() >= self.share and self.asked != _SURELY):
-            return answer
-        self.hits += 1
-        return {**answer, "result": None}
+        return {**answer, "result": None} if call.method == "eth_getBlockByNumber" and self.strikes() else answer
 
 
 _INTERNAL = {"code": -32603, "message": "internal error"}

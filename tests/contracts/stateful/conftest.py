@@ -1,5 +1,15 @@
-"""The profiles of the stateful test are known to Hypothesis before any test of this folder is collected."""
+"""The driver; and the profiles of the stateful test, which Hypothesis has to know before any test is collected."""
+
+import pytest
 
 from tests.contracts.stateful import profiles
+from tests.contracts.stateful.driver import Driver
 
 profiles.register()
+
+
+@pytest.fixture
+def driver():
+    driver = Driver()
+    yield driver
+    driver.undo.__exit__(None, None, None)

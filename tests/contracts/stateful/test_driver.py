@@ -4,7 +4,6 @@ import pytest
 
 from tests.contracts.stateful import deployment as base
 from tests.contracts.stateful.deployment import CATEGORY
-from tests.contracts.stateful.driver import Driver
 from tests.model.core import EMPTY, MAX_AMOUNT
 from tests.model.ledgers import Record
 from tests.model.token import CALLING, FEE, NO_RETURN, REFUSING, SILENT
@@ -18,13 +17,6 @@ TAKEN = {
     NO_RETURN: None,
 }
 PAID = {REFUSING: "token: transfer refused", SILENT: None, FEE: None, NO_RETURN: None}
-
-
-@pytest.fixture
-def driver():
-    driver = Driver()
-    yield driver
-    driver.undo.__exit__(None, None, None)
 
 
 def opened(driver, client=CLIENT, service_id=1, deposit=100, **changes):

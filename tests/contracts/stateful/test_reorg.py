@@ -4,15 +4,7 @@ import boa
 import pytest
 
 from tests.contracts.stateful import deployment as base
-from tests.contracts.stateful.driver import Driver
 from tests.contracts.stateful.test_driver import CLIENT, settled
-
-
-@pytest.fixture
-def driver():
-    driver = Driver()
-    yield driver
-    driver.undo.__exit__(None, None, None)
 
 
 @pytest.mark.rule("DC-30")

@@ -3,16 +3,8 @@
 import pytest
 
 from tests.contracts.stateful import deployment as base
-from tests.contracts.stateful.driver import Driver
 from tests.contracts.stateful.test_driver import CLIENT, OPERATOR, opened, settled
 from tests.model.core import EMPTY, NO_CAP
-
-
-@pytest.fixture
-def driver():
-    driver = Driver()
-    yield driver
-    driver.undo.__exit__(None, None, None)
 
 
 def reasons_around(driver, moment, *call):
