@@ -5,9 +5,8 @@ from collections.abc import Iterable, Mapping
 from operator import itemgetter
 from typing import NamedTuple
 
-from eth_hash.auto import keccak
-
 from indexer.errors import BadAnswerError
+from indexer.keccak import keccak
 
 MAX_LOG_DATA = 2 + 2 * 65_536
 """Longest data of a log that is kept, in characters; ours have under 6,000."""

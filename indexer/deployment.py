@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from eth_utils.address import is_checksum_address
-
 from indexer.errors import DeploymentError
 from indexer.events import CONTRACTS, OPTIONAL
 
@@ -121,6 +119,8 @@ def _number(fields: Mapping[str, object], name: str) -> int:
 
 
 def _address(fields: Mapping[str, object]) -> str:
+    from eth_utils.address import is_checksum_address  # a tenth of a second, which a process that only reads is spared
+
     value = fields.get("address")
     if not isinstance(value, str) or not is_checksum_address(value):
         raise ValueError("address is not a checksummed address")

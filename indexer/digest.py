@@ -9,8 +9,8 @@ import json
 from collections.abc import Iterable
 
 import orjson
-from eth_hash.auto import keccak
 
+from indexer.keccak import keccak
 from indexer.project import Changes
 from indexer.rows import Value, values_of
 

@@ -7,8 +7,7 @@ contract counts itself) how many bits it can have. Signature, topic0 and decoder
 from dataclasses import dataclass
 from typing import Annotated, get_type_hints
 
-from eth_hash.auto import keccak
-
+from indexer.keccak import keccak
 from indexer.value import value
 
 

@@ -1,10 +1,9 @@
 """Is this the chain of the deployment file? Asked of a node before it is believed, and again when it acts oddly."""
 
-from eth_hash.auto import keccak
-
 from indexer.chain import parse_data, parse_hash, parse_header, parse_quantity
 from indexer.deployment import DeployedContract, Deployment
 from indexer.errors import BehindError, NoHistoryError, RetryableError, WrongChainError
+from indexer.keccak import keccak
 from indexer.rpc import Rpc
 
 FAR_BELOW = 128

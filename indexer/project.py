@@ -6,12 +6,12 @@ changes nothing; the rest of the block goes on.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from indexer import events as ev
 from indexer import rows
-from indexer.rows import Fact, Key, V, Versioned, columns_of, getter_of, key_of
+from indexer.rows import Fact, Key, V, Versioned, changed, columns_of, getter_of, key_of
 
 _UINT256 = 1 << 256
 
@@ -151,11 +151,11 @@ def _node_registered(draft: _Draft, event: ev.NodeRegistered) -> None:
 
 
 def _endpoint_changed(draft: _Draft, event: ev.EndpointChanged) -> None:
-    draft.put(replace(draft.need(rows.Node, event.node_id), endpoint=event.endpoint))
+    draft.put(changed(draft.need(rows.Node, event.node_id), endpoint=event.endpoint))
 
 
 def _node_transferred(draft: _Draft, event: ev.NodeTransferred) -> None:
-    draft.put(replace(draft.need(rows.Node, event.node_id), operator=event.operator))
+    draft.put(changed(draft.need(rows.Node, event.node_id), operator=event.operator))
 
 
 def _capability_changed(draft: _Draft, event: ev.CapabilityChanged) -> None:
@@ -180,15 +180,15 @@ def _service_listed(draft: _Draft, event: ev.ServiceListed) -> None:
 
 
 def _price_changed(draft: _Draft, event: ev.PriceChanged) -> None:
-    draft.put(replace(draft.need(rows.Service, event.service_id), price=event.price))
+    draft.put(changed(draft.need(rows.Service, event.service_id), price=event.price))
 
 
 def _service_status_changed(draft: _Draft, event: ev.ServiceStatusChanged) -> None:
-    draft.put(replace(draft.need(rows.Service, event.service_id), active=event.active))
+    draft.put(changed(draft.need(rows.Service, event.service_id), active=event.active))
 
 
 def _metadata_changed(draft: _Draft, event: ev.MetadataChanged) -> None:
-    draft.put(replace(draft.need(rows.Service, event.service_id), metadata_uri=event.metadata_uri))
+    draft.put(changed(draft.need(rows.Service, event.service_id), metadata_uri=event.metadata_uri))
 
 
 # --- SessionManager
@@ -214,12 +214,12 @@ def _unsettled(draft: _Draft, session_id: str) -> rows.Session:
 
 
 def _session_topped_up(draft: _Draft, event: ev.SessionToppedUp) -> None:
-    draft.put(replace(_unsettled(draft, event.session_id), deposit=event.deposit))
+    draft.put(changed(_unsettled(draft, event.session_id), deposit=event.deposit))
 
 
 def _close_requested(draft: _Draft, event: ev.CloseRequested) -> None:
     session = _unsettled(draft, event.session_id)
-    draft.put(replace(session, status=rows.CLOSING, closes_at=event.closes_at))
+    draft.put(changed(session, status=rows.CLOSING, closes_at=event.closes_at))
 
 
 def _session_settled(draft: _Draft, event: ev.SessionSettled) -> None:
@@ -228,7 +228,7 @@ def _session_settled(draft: _Draft, event: ev.SessionSettled) -> None:
         raise UnfitError(f"the session {event.session_id} is of node {session.node_id}, not {event.node_id}")
     load = draft.need(rows.NodeLoad, event.node_id)
     draft.put(rows.NodeLoad(event.node_id, load.active_sessions - 1))
-    draft.put(replace(session, status=rows.SETTLED, paid=event.paid, refunded=event.refunded, calls=event.calls))
+    draft.put(changed(session, status=rows.SETTLED, paid=event.paid, refunded=event.refunded, calls=event.calls))
 
 
 def _change_credit(
@@ -293,7 +293,7 @@ def _dispute_resolved(draft: _Draft, event: ev.DisputeResolved) -> None:
     dispute = draft.need(rows.Dispute, event.dispute_id)
     if dispute.status != rows.DISPUTE_OPEN:
         raise UnfitError(f"the dispute {event.dispute_id} was ended before")
-    draft.put(replace(dispute, status=event.status, award=event.award))
+    draft.put(changed(dispute, status=event.status, award=event.award))
 
 
 def _court_credited(draft: _Draft, event: ev.CourtCredited) -> None:

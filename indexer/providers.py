@@ -30,6 +30,8 @@ LONGEST_ASIDE = 6 * 3600.0
 """Seconds that a node is set aside: the first time, doubled with each lie, at most."""
 SURE_OF_PRUNING = 6
 """So often in a row must a node say the same of an old block until that is believed: a sick node says it, too."""
+_UNTIL_READY = 10
+"""How many blocks to read at once where a reader takes over in a moment."""
 _SURE_OF_FAILURE = 3
 """So often in a row must every other node fail until one that was set aside is asked again."""
 
@@ -82,7 +84,8 @@ class Provider:
         reader = self._reader
         while first <= target:
             read = partial(self._read, reader) if reader and reader.is_ready else self.source.fetch
-            fetched = self._fetch(read, first, target)
+            until_ready = reader is not None and reader.is_starting
+            fetched = self._fetch(read, first, min(target, first + _UNTIL_READY - 1) if until_ready else target)
             yield fetched
             first = fetched.headers[-1].number + 1
 
@@ -103,7 +106,8 @@ class Provider:
                 self.size.refused(asked)  # an error without known words may mean the range, as a last resort
                 raise
             else:
-                self.size.answered(len(fetched.logs))
+                if asked == self.size.blocks:  # the answer to a smaller range says nothing of this one
+                    self.size.answered(len(fetched.logs))
                 return fetched if lie is None else BlockRange(fetched.headers, fetched.logs, lie)
 
     def _read(self, reader: Reader, first: int, last: int) -> BlockRange:

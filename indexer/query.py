@@ -7,10 +7,10 @@ Raises UnknownBlockError for a block that the index does not hold, QuestionError
 from collections.abc import Mapping
 from typing import Protocol, TypeVar
 
-from eth_hash.auto import keccak
 from sqlalchemy import ColumnElement, FromClause, select, tuple_
 
 from indexer.errors import QuestionError
+from indexer.keccak import keccak
 from indexer.rows import CourtCredit, Credit, Dispute, Experience, Fact, Node, Rating, Session, Slash, columns_of
 from indexer.store.database import Store, open_store
 from indexer.store.moment import MAX_PAGE, At, bounded_id, hex_text, moment_at, page_limit

@@ -28,6 +28,9 @@ from indexer.source import BlockRange, Source, Verify, never, stopping
 
 _COMMAND = [sys.executable or "", "-P", "-c", "from indexer.reading import main; main()"]
 
+_PIPE_BYTES = 1 << 20
+"""As much as Linux grants anybody; elsewhere a pipe is as large as it is."""
+_LENGTH_BYTES = 8
 _LOOK_SECONDS = 0.1
 """How often it is looked whether an answer is still wanted."""
 _Asked = tuple[int, int, int]
@@ -115,6 +118,11 @@ class Reader:
         child = self._child
         return child is not None and (child is self._heard or _says(child, 0))
 
+    @property
+    def is_starting(self) -> bool:
+        """Whether there is a child that does not listen yet."""
+        return self._child is not None and not self.is_ready
+
     def stop(self) -> None:
         """End the child, and with it what it reads; the next range starts another."""
         with self._lock:
@@ -146,7 +154,7 @@ class Reader:
         # In a session of its own: what interrupts this process must not cut a range of the child's in two.
         try:
             return Popen(  # noqa: S603 - our own interpreter
-                _COMMAND, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, start_new_session=True
+                _COMMAND, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, start_new_session=True, pipesize=_PIPE_BYTES
             )
         except OSError as error:
             self.is_usable = False
@@ -192,12 +200,22 @@ def _open(pipe: IO[bytes] | None) -> IO[bytes]:
 
 
 def _send(pipe: IO[bytes] | None, value: object) -> None:
-    pickle.dump(value, _open(pipe), pickle.HIGHEST_PROTOCOL)
+    body = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+    _open(pipe).write(len(body).to_bytes(_LENGTH_BYTES, "big") + body)
     _open(pipe).flush()
 
 
 def _receive(pipe: IO[bytes] | None) -> object:
-    return pickle.load(_open(pipe))  # noqa: S301 - the other end is a process of ours, and nobody else's
+    length = int.from_bytes(_exactly(pipe, _LENGTH_BYTES), "big")
+    return pickle.loads(_exactly(pipe, length))  # noqa: S301 - the other end is a process of ours, and nobody else's
+
+
+def _exactly(pipe: IO[bytes] | None, count: int) -> bytes:
+    """Read it in one call: pickle would take it piece by piece, and wait for the writing thread each time."""
+    found = _open(pipe).read(count)
+    if len(found) < count:
+        raise EOFError
+    return found
 
 
 # --- the child

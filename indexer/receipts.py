@@ -6,10 +6,9 @@ prove their transaction hashes, which stand as the node says them.
 
 from collections.abc import Sequence
 
-from eth_hash.auto import keccak
-
 from indexer.chain import parse_data, parse_hash, parse_list, parse_object, parse_quantity
 from indexer.errors import BadAnswerError
+from indexer.keccak import keccak
 
 MAX_RECEIPTS = 100_000
 """Most receipts of one block that are read."""

@@ -14,12 +14,12 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from eth_hash.auto import keccak
 from sqlalchemy import Connection, Select, Table, case, func, or_, select
 
 from indexer import events as ev
 from indexer.digest import next_digest
 from indexer.errors import StoreError, UnknownBlockError
+from indexer.keccak import keccak
 from indexer.project import Changes, PlacedFact, Rejection
 from indexer.rows import FACTS, VERSIONED, Parameter, Row, Versioned, columns_of, key_of
 from indexer.store.database import Store, database_sentences

@@ -43,6 +43,7 @@ class Writer:
         """Write consecutive blocks that follow the cursor."""
         with self.store.write() as connection:
             self._append(connection, headers, logs, finalized)
+        self.store.wrote(len(headers) + len(logs))
 
     def replace_from(
         self, ancestor: int, headers: Sequence[Header], logs: Sequence[Log], finalized: int | None

@@ -28,6 +28,16 @@ def test_take__of_a_long_job__gives_every_result_once_in_order():
         assert ahead.take() == []
 
 
+def test_take__of_results_that_come_one_by_one__waits_for_two_of_them_unless_there_are_no_more():
+    taken = []
+    with Ahead() as ahead:
+        ahead.start(iter(range(7)))
+        while ahead.pending:
+            taken.append(ahead.take())
+    assert [number for some in taken for number in some] == list(range(7))
+    assert all(len(some) >= 2 for some in taken[:-2])
+
+
 def test_take__after_an_error__gives_what_was_made_before_it_first():
     def results():
         yield from (1, 2)

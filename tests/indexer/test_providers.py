@@ -21,6 +21,7 @@ from indexer.errors import (
 from indexer.notices import ProviderChanged, Retried, Stepped
 from indexer.providers import FIRST_ASIDE, LONGEST_ASIDE, SURE_OF_PRUNING, Provider, Providers
 from indexer.ranges import RangeSize
+from indexer.source import Source
 from indexer.sync import SyncOptions, follow, run_once
 from tests.indexer.conftest import QUICK, everything
 from tests.indexer.model import Chain, Node
@@ -375,3 +376,23 @@ def test_run_once__with_two_addresses_at_one_host__tells_them_apart(writer, chai
     run_once(writer, [*nodes, Node(chain)], options=QUICK, observer=told.append)
     names = [notice.provider for notice in told if isinstance(notice, ProviderChanged)]
     assert names == ["memory", "memory (number 2)"]
+
+
+class Starting:
+    """A reader that is not ready yet."""
+
+    is_ready, is_starting = False, True
+
+
+def test_fetch_all__while_a_reader_starts__reads_few_blocks_at_once_and_learns_nothing_from_them(chain):
+    size = RangeSize(20, 40)
+    provider = Provider("", Source(Node(chain), chain.deployment()), size, Starting(), 1)
+    ranges = [len(fetched.headers) for fetched in provider.fetch_all(1, 35)]
+    assert (ranges, size.blocks) == ([10, 10, 10, 5], 20)
+
+
+def test_fetch_all__with_a_reader_that_nobody_started__reads_as_much_as_it_may(chain):
+    reader = Starting()
+    reader.is_starting = False
+    provider = Provider("", Source(Node(chain), chain.deployment()), RangeSize(20, 20), reader, 1)
+    assert [len(fetched.headers) for fetched in provider.fetch_all(1, 35)] == [20, 15]

@@ -344,9 +344,9 @@ def test_read__of_a_url_with_a_key__shows_it_in_no_argument_and_no_variable(read
 
 
 _PARENT = """
-import pickle, sys
-from indexer.reading import Reader
-reader = Reader(pickle.load(sys.stdin.buffer))
+import sys
+from indexer.reading import Reader, _receive
+reader = Reader(_receive(sys.stdin.buffer))
 reader.start()
 print(reader._child.pid, flush=True)
 reader.read(1, int(sys.argv[1]), 942)
