@@ -1,0 +1,292 @@
+"""What other agents found: experience by need and by task label, and the listings that are best for a task.
+
+Design section 6. Everything is exact: integers and ratios of integers; a percentage is formed only when it is printed.
+A group of records is a summary that a further record is added to, so whoever keeps summaries adds them up anew for
+nothing. Closeness of labels is a share of words, so it needs no order and no model.
+"""
+
+import re
+import unicodedata
+from bisect import insort
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from operator import attrgetter
+
+from counterfoil.routing import reasons
+
+__all__ = [
+    "NOTES_KEPT", "TRUSTED_RATE", "TRUSTED_RUNS", "Group", "Listing", "Match", "Note", "Record", "Summary", "best",
+    "by_need", "by_task", "closeness", "sentence", "words",
+]  # fmt: skip
+
+NOTES_KEPT = 5
+"""How many of the latest notes a summary keeps."""
+TRUSTED_RUNS = 3
+TRUSTED_RATE = Fraction(9, 10)
+"""A listing is trusted for a task after so many runs of exactly that label, of which so much worked."""
+_UNJUDGED = Fraction(1, 2)
+_FULL_SCORE = 100
+_DOUBT_RUNS = 4  # quality is runs / (runs + 4) of what it would be after very many runs
+
+_WORD = re.compile(r"[^\W_]+")
+_SMALL_WORDS = frozenset(
+    ["a", "an", "and", "as", "at", "by", "for", "from", "in", "is", "of", "on", "or", "the", "to", "with"]
+)
+_LONG_PLURALS = ("sses", "shes", "ches", "xes", "zes")
+
+
+# --- labels
+
+
+@lru_cache(maxsize=65_536)
+def words(label: str) -> frozenset[str]:
+    """Give the words of a label that count: lower case, without small words, plurals folded."""
+    found = _WORD.findall(unicodedata.normalize("NFKC", label).lower())
+    return frozenset(_singular(word) for word in found if word not in _SMALL_WORDS)
+
+
+def _singular(word: str) -> str:
+    if len(word) <= 3 or not word.endswith("s"):
+        return word
+    if word.endswith("ies"):
+        return word[:-3] + "y"
+    if word.endswith(_LONG_PLURALS):
+        return word[:-2]
+    return word if word[-2] in "sui" else word[:-1]
+
+
+def closeness(a: str, b: str) -> Fraction:
+    """Give the share of words that two labels have in common, from 0 to 1; 0 where neither has any."""
+    ours, theirs = words(a), words(b)
+    together = len(ours | theirs)
+    return Fraction(len(ours & theirs), together) if together else Fraction(0)
+
+
+# --- records and what they add up to
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One signed record as it counts.
+
+    `cost` and `price` are base units of the payment token: what the record's calls cost, and what one call of the
+    session costs. `judge_score` is 0 to 100, None where nobody judged; `latency_ms` milliseconds. `recorded_at` is the
+    time in seconds by which notes are the latest; records of one second go by session and tool.
+    """
+
+    service_id: int
+    session_id: str
+    tool: str
+    need: str
+    task: str
+    worked: bool
+    calls: int
+    judge_score: int | None
+    latency_ms: int
+    cost: int
+    price: int
+    note: str
+    recorded_at: int
+
+    @property
+    def weight(self) -> int:
+        """What it weighs: what it paid; a failure that paid nothing weighs one call."""
+        return self.cost if self.worked or self.cost else self.price
+
+
+Note = tuple[int, str, str, str]
+"""Time, session, tool and text of a note."""
+
+
+def _newest_first(note: Note) -> tuple[int, str, str]:
+    return -note[0], note[1], note[2]
+
+
+@dataclass(slots=True)
+class Summary:
+    """What the records of one group add up to, in whatever order they come.
+
+    `latencies` are those of the records that worked, ascending; `notes` the latest ones, the newest first.
+    """
+
+    runs: int = 0
+    worked_weight: int = 0
+    total_weight: int = 0
+    judge_sum: int = 0
+    judged: int = 0
+    calls: int = 0
+    cost: int = 0
+    latencies: list[int] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+
+    def add(self, record: Record) -> None:
+        """Count one more record."""
+        self.runs += 1
+        self.total_weight += record.weight
+        self.calls += record.calls
+        self.cost += record.cost
+        if record.worked:
+            self.worked_weight += record.weight
+            insort(self.latencies, record.latency_ms)
+        if record.judge_score is not None:
+            self.judge_sum += record.judge_score
+            self.judged += 1
+        if record.note:
+            insort(self.notes, (record.recorded_at, record.session_id, record.tool, record.note), key=_newest_first)
+            del self.notes[NOTES_KEPT:]
+
+    @property
+    def worked_rate(self) -> Fraction | None:
+        """The share, by weight, of what worked; None where nothing weighs anything."""
+        return Fraction(self.worked_weight, self.total_weight) if self.total_weight else None
+
+    @property
+    def judge_score(self) -> Fraction | None:
+        """The mean score, 0 to 100, of the records that were judged; None where none was."""
+        return Fraction(self.judge_sum, self.judged) if self.judged else None
+
+    @property
+    def median_latency(self) -> Fraction | None:
+        """The median latency in milliseconds of the records that worked: of two middle ones their mean."""
+        count = len(self.latencies)
+        if not count:
+            return None
+        return Fraction(self.latencies[(count - 1) // 2] + self.latencies[count // 2], 2)
+
+    @property
+    def cost_per_call(self) -> Fraction | None:
+        """What a call cost on average, in base units; None where no record has a call."""
+        return Fraction(self.cost, self.calls) if self.calls else None
+
+    @property
+    def quality(self) -> Fraction:
+        """How good and how well tested, from 0 to 1: worked rate x judge's score x runs / (runs + 4)."""
+        score = self.judge_score
+        judged = _UNJUDGED if score is None else score / _FULL_SCORE
+        return (self.worked_rate or Fraction(0)) * judged * Fraction(self.runs, self.runs + _DOUBT_RUNS)
+
+
+Group = tuple[int, str, str]
+"""Service, tool, and the need or the task label that its records have in common."""
+
+
+def by_need(records: Iterable[Record]) -> dict[Group, Summary]:
+    """Sum up records per service, tool and need."""
+    return _summed(records, attrgetter("service_id", "tool", "need"))
+
+
+def by_task(records: Iterable[Record]) -> dict[Group, Summary]:
+    """Sum up, per service, tool and task label, the records that name a task."""
+    return _summed((record for record in records if record.task), attrgetter("service_id", "tool", "task"))
+
+
+def _summed(records: Iterable[Record], group_of: Callable[[Record], Group]) -> dict[Group, Summary]:
+    summaries: dict[Group, Summary] = defaultdict(Summary)
+    for record in records:
+        summaries[group_of(record)].add(record)
+    return dict(summaries)
+
+
+def sentence(label: str, summary: Summary) -> str:
+    """Say what a group found, without what is unknown: `Tested for data:crypto: 92/100 over 12 runs · 96% ok · 8 s`."""
+    score, worked, latency = summary.judge_score, summary.worked_rate, summary.median_latency
+    runs = reasons.plural(summary.runs, "run")
+    parts = [f"{_rounded(score)}/100 over {runs}" if score is not None else runs]
+    if worked is not None:
+        parts.append(f"{_rounded(worked * 100)}% ok")
+    if latency is not None:
+        parts.append(_duration(latency))
+    return f"Tested for {label}: {' · '.join(parts)}"
+
+
+def _rounded(value: Fraction) -> int:
+    return int(value + Fraction(1, 2))  # half up; Python's round goes to even
+
+
+def _duration(milliseconds: Fraction) -> str:
+    seconds = milliseconds / 1000
+    return f"{_rounded(seconds)} s" if seconds >= 1 else f"{_rounded(milliseconds)} ms"
+
+
+# --- which listing is best
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A listing and what is known of it: its summaries by tool and need, and by tool and task label.
+
+    `price` is base units; `rating` is the operator's, from 0 to 1.
+    """
+
+    service_id: int
+    price: int
+    rating: Fraction
+    needs: Mapping[tuple[str, str], Summary]
+    tasks: Mapping[tuple[str, str], Summary]
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Why a listing stands where it does: the tool and label whose experience counts, and how close the label is.
+
+    `label` is a task where `closeness` is above 0, else the need, and None where nobody has tried the listing for
+    either.
+    """
+
+    listing: Listing
+    tool: str | None
+    label: str | None
+    closeness: Fraction
+    is_for_need: bool
+    summary: Summary
+    is_trusted: bool
+
+
+def best(listings: Iterable[Listing], task: str, need: str) -> list[Match]:
+    """Rank listings for a task and a need, the best first; those that nobody tried for either come last, by price."""
+    return sorted((_match(listing, task, need) for listing in listings), key=_rank)
+
+
+def _match(listing: Listing, task: str, need: str) -> Match:
+    is_for_need = bool(need) and any(known == need for _, known in listing.needs)
+    close = [(closeness(task, label), tool, label, of) for (tool, label), of in listing.tasks.items()]
+    found = [entry for entry in close if entry[0] > 0]
+    if not found and is_for_need:
+        found = [(Fraction(0), tool, known, of) for (tool, known), of in listing.needs.items() if known == need]
+    if not found:
+        return Match(listing, None, None, Fraction(0), is_for_need, Summary(), is_trusted=False)
+    near, tool, label, summary = min(found, key=_evidence)
+    return Match(listing, tool, label, near, is_for_need, summary, _is_trusted(near, summary))
+
+
+def _evidence(entry: tuple[Fraction, str, str, Summary]) -> tuple[Fraction, Fraction, int, str, str]:
+    near, tool, label, summary = entry
+    return -near, -summary.quality, -summary.runs, tool, label
+
+
+def _is_trusted(near: Fraction, summary: Summary) -> bool:
+    worked = summary.worked_rate
+    return near == 1 and summary.runs >= TRUSTED_RUNS and worked is not None and worked >= TRUSTED_RATE
+
+
+_Rank = tuple[bool, Fraction, bool, Fraction, int, int, Fraction, bool, Fraction, int]
+
+
+def _rank(match: Match) -> _Rank:
+    listing, summary = match.listing, match.summary
+    latency = summary.median_latency
+    return (
+        match.label is None,
+        -match.closeness,
+        not match.is_for_need,
+        -summary.quality,
+        -summary.runs,
+        listing.price,
+        -listing.rating,
+        latency is None,
+        latency or Fraction(0),
+        listing.service_id,
+    )
