@@ -1,6 +1,7 @@
 """What changed in the listings since a block: for readers that keep the newest state in memory."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from sqlalchemy import CompoundSelect, Connection, select, union
@@ -42,15 +43,27 @@ class Changes:
     listings: tuple[ServiceView, ...]
 
 
-def changes_since(store: Store, mark: Mark | None) -> Changes | None:
-    """Read what changed up to the newest indexed block, None when that is still the one of the mark.
+@dataclass(frozen=True, slots=True)
+class Step:
+    """From a mark to the newest block: what changed stands above block `after`; None where all has to be read anew."""
 
-    All is read without a mark, after a reorg that took the mark's block away, after a rebuild that changed its rows,
-    and where a parameter came late. Raises UnknownBlockError for an empty index, and StoreError when the index has
-    become that of another deployment.
+    moment: Moment
+    mark: Mark
+    addresses: Mapping[str, str]
+    after: int | None
+
+
+@contextmanager
+def step_from(store: Store, mark: Mark | None) -> Iterator[Step | None]:
+    """Open what is to be read since a mark, None when the newest indexed block is still the one of the mark.
+
+    All is to be read without a mark, after a reorg that took the mark's block away, after a rebuild that changed its
+    rows, and where a parameter came late. Raises UnknownBlockError for an empty index, and StoreError when the index
+    has become that of another deployment.
     """
     if mark is not None and _unmoved(store, mark):
-        return None
+        yield None
+        return
     with moment_at(store, None) as moment:
         index_of = _index_of(moment.connection)
         if mark is not None and mark.index_of != index_of:
@@ -60,13 +73,24 @@ def changes_since(store: Store, mark: Mark | None) -> Changes | None:
             )
         stands = mark is not None and _stands(moment.connection, mark)
         addresses = {name.removeprefix(_ADDRESS): text for name, text in index_of.items() if name.startswith(_ADDRESS)}
-        return Changes(
-            as_of=moment.as_of,
-            mark=Mark(*moment.connection.execute(_NEWEST).one(), index_of),
-            addresses=addresses,
-            complete=not stands,
-            listings=_listings(moment, mark.number if mark is not None and stands else None),
-        )
+        newest = Mark(*moment.connection.execute(_NEWEST).one(), index_of)
+        yield Step(moment, newest, addresses, mark.number if mark is not None and stands else None)
+
+
+def changes_since(store: Store, mark: Mark | None) -> Changes | None:
+    """Read the listings that changed up to the newest indexed block; raises and gives None as `step_from` does."""
+    with step_from(store, mark) as step:
+        if step is None:
+            return None
+        return Changes(step.moment.as_of, step.mark, step.addresses, step.after is None, listings_of(step))
+
+
+def listings_of(step: Step) -> tuple[ServiceView, ...]:
+    """Read the listings that a step changed, as they are after it."""
+    rows = step.moment.services()
+    if step.after is not None:
+        rows = rows.where(rows.key.c.service_id.in_(_changed(step.after)))
+    return tuple(map(step.moment.service_view, step.moment.all(rows.query)))
 
 
 def _unmoved(store: Store, mark: Mark) -> bool:
@@ -89,13 +113,6 @@ def _stands(connection: Connection, mark: Mark) -> bool:
     parameter = table_of(Parameter)
     late = select(parameter.c.valid_from).where(parameter.c.valid_from > mark.number).limit(1)
     return connection.execute(late).first() is None
-
-
-def _listings(moment: Moment, after: int | None) -> tuple[ServiceView, ...]:
-    rows = moment.services()
-    if after is not None:
-        rows = rows.where(rows.key.c.service_id.in_(_changed(after)))
-    return tuple(map(moment.service_view, moment.all(rows.query)))
 
 
 def _changed(after: int) -> CompoundSelect[int]:

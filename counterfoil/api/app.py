@@ -1,14 +1,23 @@
 """The application: each endpoint asks `indexer.query` and names the block that its answer is the state after."""
 
 from typing import Annotated, Any, TypeVar
+from urllib.parse import parse_qs
 
-from fastapi import APIRouter, Depends, FastAPI, Query, Request
+from fastapi import APIRouter, Depends, FastAPI, Path, Query, Request
 from fastapi.responses import JSONResponse, Response
 
 from counterfoil import __version__
 from counterfoil.api import problems
 from counterfoil.decision import NOBODY, decide, next_draw
-from counterfoil.documents import as_of_document, node_document, service_document, session_document
+from counterfoil.directory import AnyListings, Directory, LiveListings, StoredListings
+from counterfoil.documents import (
+    as_of_document,
+    experience_document,
+    node_document,
+    ranked_document,
+    service_document,
+    session_document,
+)
 from counterfoil.market import LiveMarket, snapshot
 from counterfoil.receipt_store import ReceiptStore
 from counterfoil.receipts import digest
@@ -21,16 +30,21 @@ from indexer.query import Answer, AsOf, At, Page, Store
 
 T = TypeVar("T")
 
+HASH_LENGTH = 66
+ADDRESS_LENGTH = 42
+MAX_LABEL = 200
+MAX_PLACES = 100_000
 Document = dict[str, Any]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 After = Annotated[int, Query(ge=0, lt=2**63)]
+Id = Annotated[int, Path(ge=1, lt=2**63)]
+Category = Annotated[str, Query(max_length=MAX_LABEL, description="A category, such as data:crypto-price")]
+Routable = Annotated[bool, Query(description="Only those that can be routed to")]
 Cap = Annotated[int | None, Query(ge=0, lt=NO_CAP, description="Soft cap on the price a call, in base units")]
 Nonce = Annotated[int | None, Query(ge=0, lt=SAFE_INTEGER, description="Draw number; by default the client's next")]
 DESCRIPTION = (
     "Nodes, services, sessions and receipts, as of any indexed block. Amounts are decimal strings in base units."
 )
-HASH_LENGTH = 66
-ADDRESS_LENGTH = 42
 
 
 def at_block(
@@ -48,7 +62,29 @@ def asked_store(request: Request) -> Store:
 
 AtBlock = Annotated[At, Depends(at_block)]
 Asked = Annotated[Store, Depends(asked_store)]
-router = APIRouter()
+
+
+def asked_listings(request: Request, at: AtBlock) -> AnyListings:
+    """The listings as of the block that a request asks about."""
+    directory: Directory = request.app.state.directory
+    return LiveListings(directory) if at is None else StoredListings(request.app.state.store, at)
+
+
+Listings = Annotated[AnyListings, Depends(asked_listings)]
+
+
+def only_known_parameters(request: Request) -> None:
+    """Refuse a parameter that an endpoint does not have, or that is there twice: it would silently be ignored."""
+    described = request.app.openapi()["paths"][request.scope["route"].path][request.method.lower()]
+    known = sorted(item["name"] for item in described.get("parameters", ()) if item["in"] == "query")
+    for name, values in parse_qs(request.url.query, keep_blank_values=True).items():
+        if name not in known:
+            raise QuestionError(f"there is no parameter {name[:40]!r} here; there are: {', '.join(known) or 'none'}")
+        if len(values) > 1:
+            raise QuestionError(f"the parameter {name} is there {len(values)} times: give it once")
+
+
+router = APIRouter(dependencies=[Depends(only_known_parameters)])
 
 
 def create_app(store: Store, receipts: ReceiptStore) -> FastAPI:
@@ -56,6 +92,7 @@ def create_app(store: Store, receipts: ReceiptStore) -> FastAPI:
     app = FastAPI(title="Counterfoil", version=__version__, description=DESCRIPTION, docs_url=None, redoc_url=None)
     app.state.store = store
     app.state.market = LiveMarket(store)
+    app.state.directory = Directory(store)
     app.state.receipts = receipts
     app.include_router(router)
     problems.install(app)
@@ -86,19 +123,51 @@ def status(request: Request, store: Asked) -> Response:
 
 @router.get("/services")
 def services(
-    request: Request, store: Asked, at: AtBlock, category: str | None = None, after: After = 0, limit: Limit = 100
+    request: Request,
+    listings: Listings,
+    category: Category | None = None,
+    routable: Routable = False,
+    after: After = 0,
+    limit: Limit = 100,
 ) -> Response:
-    """List services by id."""
-    answer = query.services(store, category=category, after=after, limit=limit, at=at)
-    return respond_page(request, answer, "services", [service_document(view) for view in answer.value.items])
+    """List services by id, each with what most of those who tried it found."""
+    answer = listings.page(category, routable=routable, after=after, limit=limit)
+    rows = [service_document(view, known) for view, known in answer.value.items]
+    return respond_page(request, answer, "services", rows)
+
+
+@router.get("/services/best")
+def best(
+    request: Request,
+    listings: Listings,
+    task: Annotated[str, Query(max_length=MAX_LABEL, description="What is to be done, in a few words")] = "",
+    need: Annotated[str, Query(max_length=MAX_LABEL, description="The kind of job, such as data:crypto")] = "",
+    routable: Routable = False,
+    after: Annotated[int, Query(ge=0, le=MAX_PLACES, description="Begin after this place")] = 0,
+    limit: Limit = 20,
+) -> Response:
+    """Rank all services for a task and a need, by what other agents found; each place says why."""
+    if not task and not need:
+        raise QuestionError("name a task, a need, or both: `task=bitcoin price&need=data:crypto`")
+    answer = listings.best(task, need, routable=routable, after=after, limit=limit)
+    ranked = enumerate(answer.value.items, after + 1)
+    return respond_page(request, answer, "best", [ranked_document(place, one, known) for place, (one, known) in ranked])
 
 
 @router.get("/services/{service_id}")
-def service(request: Request, store: Asked, service_id: int, at: AtBlock) -> Response:
+def service(request: Request, listings: Listings, service_id: Id) -> Response:
     """One service."""
-    answer = query.service(store, service_id, at)
-    view = found(answer.value, f"there is no service {service_id} as of block {answer.as_of.block}")
-    return respond(request, answer.as_of, {"service": service_document(view)})
+    answer = listings.one(service_id)
+    view, known = found(answer.value, f"there is no service {service_id} as of block {answer.as_of.block}")
+    return respond(request, answer.as_of, {"service": service_document(view, known)})
+
+
+@router.get("/services/{service_id}/experience")
+def experience(request: Request, listings: Listings, service_id: Id) -> Response:
+    """What agents found of one service, by need and by task label, with the latest notes."""
+    answer = listings.one(service_id)
+    _, known = found(answer.value, f"there is no service {service_id} as of block {answer.as_of.block}")
+    return respond(request, answer.as_of, {"service_id": service_id, "experience": experience_document(known)})
 
 
 @router.get("/route")

@@ -10,29 +10,59 @@ from counterfoil.cli.output import (
     print_pairs,
     print_table,
     rating,
+    say,
+    short,
 )
-from counterfoil.documents import as_of_document, service_document
+from counterfoil.directory import Experience, StoredListings
+from counterfoil.directory.listings import Placed
+from counterfoil.documents import (
+    as_of_document,
+    experience_document,
+    ranked_document,
+    service_document,
+)
 from counterfoil.reading import open_index
-from indexer import query
+from counterfoil.routing.experience import NOTES_KEPT, rounded, sentence
 from indexer.errors import QuestionError
-from indexer.query import At
+from indexer.query import Answer, At, Page
 from indexer.views import ServiceView
 
 
 @click.command()
 @click.option("--category", help="Only those of this category.")
 @click.option("--routable", is_flag=True, help="Only those that can be routed to.")
+@click.option("--best", "task", metavar="TASK", help="Rank all of them for a task, by what other agents found.")
+@click.option("--need", help="Rank all of them for a kind of job, such as data:crypto; alone or with --best.")
 @at
 @after
 @limit
 @common
-def services(common: Common, category: str | None, routable: bool, at: At, after: int, limit: int) -> None:
-    """List services, by id."""
+def services(
+    common: Common,
+    category: str | None,
+    routable: bool,
+    task: str | None,
+    need: str | None,
+    at: At,
+    after: int,
+    limit: int,
+) -> None:
+    """List services by id, or with --best and --need by what other agents found.
+
+    Example: counterfoil services --best "bitcoin price" --need data:crypto
+    """
     with open_index(common.settings) as store:
-        answer = query.services(store, category=category, routable=routable, after=after, limit=limit, at=at)
+        listings = StoredListings(store, at)
+        if task or need:
+            if category is not None:
+                raise QuestionError("A ranking is of all services: leave --category away.")
+            ranking = listings.best(task or "", need or "", routable=routable, after=after, limit=limit)
+            _print_ranking(common, ranking, after)
+            return
+        answer = listings.page(category, routable=routable, after=after, limit=limit)
     page = answer.value
     if common.json:
-        rows = [service_document(view) for view in page.items]
+        rows = [service_document(view, known) for view, known in page.items]
         print_json({"as_of": as_of_document(answer.as_of), "services": rows, "next": page.next})
         return
     print_as_of(answer.as_of)
@@ -49,30 +79,59 @@ def services(common: Common, category: str | None, routable: bool, at: At, after
                 f"{view.active_sessions}/{view.max_concurrent}",
                 state_of(view),
             )
-            for view in page.items
+            for view, _ in page.items
         ),
     )
     if page.next is not None:
         click.echo(f"more with --after {page.next}")
 
 
+def _print_ranking(common: Common, answer: Answer[Page[Placed]], after: int) -> None:
+    page = answer.value
+    places = list(enumerate(page.items, after + 1))
+    if common.json:
+        rows = [ranked_document(place, one, known) for place, (one, known) in places]
+        print_json({"as_of": as_of_document(answer.as_of), "best": rows, "next": page.next})
+        return
+    print_as_of(answer.as_of)
+    print_table((">place", ">service", ">price", ">close", "trusted", "what was found"), map(_ranking_row, places))
+    if page.next is not None:
+        click.echo(f"more with --after {page.next}")
+
+
+def _ranking_row(placed: tuple[int, Placed]) -> tuple[object, ...]:
+    place, (ranked, _) = placed
+    match, view = ranked.match, ranked.view
+    found = "nobody has tried it for this" if match.label is None else sentence(match.label, match.summary)
+    close = f"{rounded(match.closeness * 100)}%" if match.label is not None else None
+    return place, view.service_id, amount(view.price), close, "yes" if match.is_trusted else None, found
+
+
 @click.command()
 @click.argument("service_id", type=click.IntRange(1))
+@click.option("--experience", is_flag=True, help="What other agents found of it, by need and by task.")
 @at
 @common
-def service(common: Common, service_id: int, at: At) -> None:
-    """Show one service."""
+def service(common: Common, service_id: int, experience: bool, at: At) -> None:
+    """Show one service.
+
+    Example: counterfoil service 1 --experience
+    """
     with open_index(common.settings) as store:
-        answer = query.service(store, service_id, at)
-    view = answer.value
-    if view is None:
+        answer = StoredListings(store, at).one(service_id)
+    if answer.value is None:
         raise QuestionError(
             f"There is no service {service_id} as of block {answer.as_of.block}: see `counterfoil services`."
         )
+    view, known = answer.value
     if common.json:
-        print_json({"as_of": as_of_document(answer.as_of), "service": service_document(view)})
+        shown = {"experience": experience_document(known)} if experience else {"service": service_document(view, known)}
+        print_json({"as_of": as_of_document(answer.as_of), **shown})
         return
     print_as_of(answer.as_of)
+    if experience:
+        _print_experience(known)
+        return
     print_pairs(
         [
             ("service", view.service_id),
@@ -88,6 +147,17 @@ def service(common: Common, service_id: int, at: At) -> None:
             ("rating", rating(view.rating_sum, view.rating_count)),
         ]
     )
+
+
+def _print_experience(known: Experience) -> None:
+    if not known.needs:
+        say("Nobody has said anything of this service yet.")
+        return
+    groups = [*known.needs.items(), *known.tasks.items()]
+    print_table(("tool", "what was found"), [(tool, sentence(label, of)) for (tool, label), of in groups])
+    notes = {note for of in known.needs.values() for note in of.notes}
+    newest = sorted(notes, reverse=True)[:NOTES_KEPT]
+    print_table(("session", "tool", "note"), [(short(session), tool, text) for _, session, tool, text in newest])
 
 
 def state_of(view: ServiceView) -> str:

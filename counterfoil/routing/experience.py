@@ -10,7 +10,7 @@ import unicodedata
 from bisect import insort
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 from operator import attrgetter
@@ -19,7 +19,7 @@ from counterfoil.routing import reasons
 
 __all__ = [
     "NOTES_KEPT", "TRUSTED_RATE", "TRUSTED_RUNS", "Group", "Listing", "Match", "Note", "Record", "Summary", "best",
-    "by_need", "by_task", "closeness", "sentence", "words",
+    "by_need", "by_task", "closeness", "headline", "rounded", "sentence", "words",
 ]  # fmt: skip
 
 NOTES_KEPT = 5
@@ -122,6 +122,10 @@ class Summary:
     latencies: list[int] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
 
+    def copy(self) -> "Summary":
+        """Give one that is added to without this one."""
+        return replace(self, latencies=self.latencies[:], notes=self.notes[:])
+
     def add(self, record: Record) -> None:
         """Count one more record."""
         self.runs += 1
@@ -194,21 +198,30 @@ def sentence(label: str, summary: Summary) -> str:
     """Say what a group found, without what is unknown: `Tested for data:crypto: 92/100 over 12 runs · 96% ok · 8 s`."""
     score, worked, latency = summary.judge_score, summary.worked_rate, summary.median_latency
     runs = reasons.plural(summary.runs, "run")
-    parts = [f"{_rounded(score)}/100 over {runs}" if score is not None else runs]
+    parts = [f"{rounded(score)}/100 over {runs}" if score is not None else runs]
     if worked is not None:
-        parts.append(f"{_rounded(worked * 100)}% ok")
+        parts.append(f"{rounded(worked * 100)}% ok")
     if latency is not None:
         parts.append(_duration(latency))
     return f"Tested for {label}: {' · '.join(parts)}"
 
 
-def _rounded(value: Fraction) -> int:
+def headline(needs: Mapping[tuple[str, str], Summary]) -> tuple[str, Summary] | None:
+    """Give the need that a listing was tried for most, and what was found; None where nobody has tried it."""
+    if not needs:
+        return None
+    tool, need = min(needs, key=lambda group: (-needs[group].runs, -needs[group].quality, group))
+    return need, needs[tool, need]
+
+
+def rounded(value: Fraction) -> int:
+    """Give the nearest whole number, the higher of two: only where something is printed."""
     return int(value + Fraction(1, 2))  # half up; Python's round goes to even
 
 
 def _duration(milliseconds: Fraction) -> str:
     seconds = milliseconds / 1000
-    return f"{_rounded(seconds)} s" if seconds >= 1 else f"{_rounded(milliseconds)} ms"
+    return f"{rounded(seconds)} s" if seconds >= 1 else f"{rounded(milliseconds)} ms"
 
 
 # --- which listing is best

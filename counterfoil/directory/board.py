@@ -1,0 +1,124 @@
+"""Listings and summaries in memory, found by label: a page of a ranking costs what is on it, not what there is.
+
+The order is `experience.best`'s. A listing's nearest label decides before anything else, so listings are ranked one
+degree of closeness after the other, the nearest first, and no further than the page goes.
+"""
+
+from bisect import bisect_right, insort
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import islice
+
+from counterfoil.routing.experience import Listing, Match, Record, Summary, best, closeness, words
+from indexer.views import ServiceView
+
+_UNRATED = Fraction(1, 2)  # as the lottery counts it (design section 5)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A listing in its place: what it is, and why it stands there."""
+
+    view: ServiceView
+    match: Match
+
+
+@dataclass(slots=True)
+class Experience:
+    """What is known of one service: summaries by tool and need, and by tool and task label."""
+
+    needs: dict[tuple[str, str], Summary] = field(default_factory=dict)
+    tasks: dict[tuple[str, str], Summary] = field(default_factory=dict)
+
+    def copy(self) -> "Experience":
+        """Give one that is added to without this one."""
+        needs, tasks = ({group: of.copy() for group, of in known.items()} for known in (self.needs, self.tasks))
+        return Experience(needs, tasks)
+
+    def add(self, record: Record) -> None:
+        """Count one more record."""
+        self.needs.setdefault((record.tool, record.need), Summary()).add(record)
+        if record.task:
+            self.tasks.setdefault((record.tool, record.task), Summary()).add(record)
+
+
+class Board:
+    """Every listing with its experience."""
+
+    def __init__(self) -> None:
+        self._views: dict[int, ServiceView] = {}
+        self._ids: dict[str | None, list[int]] = defaultdict(list)
+        self._known: dict[int, Experience] = defaultdict(Experience)
+        self._by_need: dict[str, set[int]] = defaultdict(set)
+        self._by_task: dict[str, set[int]] = defaultdict(set)
+        self._by_word: dict[str, set[str]] = defaultdict(set)
+
+    def put(self, view: ServiceView) -> None:
+        """Take a listing as it is now; its category never changes."""
+        if view.service_id not in self._views:
+            insort(self._ids[None], view.service_id)
+            insort(self._ids[view.category_id], view.service_id)
+        self._views[view.service_id] = view
+
+    def add(self, record: Record) -> None:
+        """Count one more record."""
+        self._known[record.service_id].add(record)
+        self._by_need[record.need].add(record.service_id)
+        if record.task:
+            self._by_task[record.task].add(record.service_id)
+            for word in words(record.task):
+                self._by_word[word].add(record.task)
+
+    def detach(self, service_ids: Iterable[int]) -> None:
+        """Let what was read of the experience of these services stand as it is, whatever is added to them from here."""
+        for service_id in service_ids:
+            if service_id in self._known:
+                self._known[service_id] = self._known[service_id].copy()
+
+    def view(self, service_id: int) -> ServiceView | None:
+        """Give one listing."""
+        return self._views.get(service_id)
+
+    def experience(self, service_id: int) -> Experience:
+        """Give what is known of a service."""
+        return self._known.get(service_id, Experience())
+
+    def page(
+        self, category: str | None, limit: int, after: int = 0, *, routable: bool = False
+    ) -> tuple[list[ServiceView], int | None]:
+        """List services by id beyond `after`, all or those of a category's id; and where the next page begins."""
+        ids = self._ids.get(category, [])
+        views = (self._views[one] for one in islice(ids, bisect_right(ids, after), None))
+        found = list(islice((view for view in views if view.routable or not routable), limit + 1))
+        return found[:limit], found[limit - 1].service_id if len(found) > limit else None
+
+    def best(self, task: str, need: str, limit: int, after: int = 0, *, routable: bool = False) -> list[Ranked]:
+        """Give `limit` places of the ranking for a task and a need, beginning after so many."""
+        ranking = islice(self._ranking(task, need, routable=routable), after, after + limit)
+        return [Ranked(self._views[match.listing.service_id], match) for match in ranking]
+
+    def _ranking(self, task: str, need: str, *, routable: bool) -> Iterator[Match]:
+        seen: set[int] = set()
+        for some in self._nearest_first(task, need):
+            new = {one for one in some if one in self._views and (self._views[one].routable or not routable)} - seen
+            seen |= new
+            yield from best(map(self._listing, new), task, need)
+
+    def _nearest_first(self, task: str, need: str) -> Iterator[Iterable[int]]:
+        """Give services by how close their nearest label is, then those tried for the need, then all."""
+        by_closeness: dict[Fraction, set[int]] = defaultdict(set)
+        for label in {label for word in words(task) for label in self._by_word.get(word, ())}:
+            by_closeness[closeness(task, label)] |= self._by_task[label]
+        for near in sorted(by_closeness, reverse=True):
+            yield by_closeness[near]
+        yield self._by_need.get(need, ()) if need else ()
+        yield self._views
+
+    def _listing(self, service_id: int) -> Listing:
+        view = self._views[service_id]
+        known = self.experience(service_id)
+        rated = view.rating_count
+        rating = Fraction(view.rating_sum, 100 * rated) if rated else _UNRATED
+        return Listing(service_id, view.price, rating, known.needs, known.tasks)

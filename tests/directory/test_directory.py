@@ -1,0 +1,166 @@
+"""The directory in memory beside the database's answers, over blocks, reorgs and rebuilds, on both stores."""
+
+from contextlib import ExitStack
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+
+from counterfoil.directory import Directory, LiveListings, StoredListings, board_as_of, directory
+from indexer import events as ev
+from indexer.errors import QuestionError, UnknownBlockError
+from indexer.source import Source
+from indexer.store.writer import open_writer
+from tests.indexer.model import Chain, Node, attested, listed, load, opened, registered
+
+EXAMPLES = {"sqlite": 15, "postgresql": 3}
+LABELS = ("bitcoin price", "bitcoin spot price", "weather in a town", "")
+NEEDS = ("data:crypto", "data:weather")
+
+
+@st.composite
+def events(draw):
+    number, service = draw(st.integers(1, 6)), draw(st.integers(1, 3))
+    return draw(
+        st.sampled_from(
+            [
+                ev.PriceChanged(service, draw(st.integers(0, 20))),
+                ev.ServiceStatusChanged(service, draw(st.booleans())),
+                attested(
+                    number, service, tool=draw(st.sampled_from(["curl", "chart"])), need=draw(st.sampled_from(NEEDS)),
+                    task=draw(st.sampled_from(LABELS)), worked=draw(st.booleans()),
+                ),
+            ]
+        )
+    )  # fmt: skip
+
+
+BLOCKS = st.lists(st.lists(events(), max_size=4), min_size=1, max_size=3)
+
+
+class Machine(RuleBasedStateMachine):
+    new_database = None
+
+    def __init__(self):
+        super().__init__()
+        self.stack = ExitStack()
+
+    @initialize()
+    def deploy(self):
+        self.chain = Chain()
+        self.chain.append(*registered(1), *(listed(number, 1) for number in (1, 2, 3)))
+        self.chain.append(*(opened(number, 1, 1) for number in range(1, 7)))
+        place = self.stack.enter_context(self.new_database())
+        self.writer = self.stack.enter_context(open_writer(place, self.chain.deployment()))
+        load(self.writer, self.chain)
+        self.live = LiveListings(Directory(self.writer.store))
+
+    @rule(new=BLOCKS)
+    def mine(self, new):
+        first = self.chain.head + 1
+        for block in new:
+            self.chain.append(*block)
+        load(self.writer, self.chain, first)
+
+    @rule(depth=st.integers(1, 3), new=BLOCKS)
+    def reorganise(self, depth, new):
+        ancestor = max(3, self.chain.head - depth)
+        self.chain.rewind(ancestor)
+        for block in new:
+            self.chain.append(*block)
+        if self.chain.head > ancestor:
+            found = Source(Node(self.chain), self.writer.deployment).fetch(ancestor + 1, self.chain.head)
+            self.writer.replace_from(ancestor, found.headers, found.logs, None)
+
+    @rule()
+    def rebuild(self):
+        self.writer.rebuild()
+
+    @invariant()
+    def both_say_the_same(self):
+        if not hasattr(self, "live"):
+            return
+        stored = StoredListings(self.writer.store, None)
+        ask = {"routable": False, "after": 0, "limit": 9}
+        assert self.live.page(None, **ask) == stored.page(None, **ask)
+        assert self.live.page("data:crypto", **ask) == stored.page("data:crypto", **ask)
+        assert self.live.best("bitcoin prices", "data:crypto", **ask) == stored.best(
+            "bitcoin prices", "data:crypto", **ask
+        )
+        assert self.live.one(2) == stored.one(2)
+
+    def teardown(self):
+        self.stack.close()
+
+
+def test_directory__over_blocks_reorgs_and_rebuilds__is_what_the_database_says(new_database, request):
+    class OnStore(Machine):
+        pass
+
+    OnStore.new_database = staticmethod(new_database)
+    run_state_machine_as_test(
+        OnStore,
+        settings=settings(
+            max_examples=EXAMPLES[request.node.callspec.params["new_database"]],
+            stateful_step_count=10,
+            deadline=None,
+            print_blob=True,
+            suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+        ),
+    )
+
+
+@pytest.fixture
+def tried(writer, chain):
+    """Three records of service 1 in three blocks, the first and the last of one session."""
+    chain.append(*registered(1), listed(1, 1), listed(2, 1))
+    chain.append(opened(1, 1, 1), opened(2, 1, 1))
+    chain.append(attested(1, need="data:crypto", task="bitcoin price"))
+    chain.append(attested(2, need="data:crypto", task="bitcoin price", worked=False))
+    chain.append(attested(1, tool="chart", need="data:crypto"))
+    load(writer, chain)
+    return chain
+
+
+def runs(listed_):
+    _, known = listed_
+    return {group: of.runs for group, of in known.needs.items()}
+
+
+def test_stored_listings__as_of_each_block__know_the_records_of_then(writer, tried):
+    head = tried.head
+    found = [runs(StoredListings(writer.store, block).one(1).value) for block in range(head - 3, head + 1)]
+    assert found == [
+        {},
+        {("curl", "data:crypto"): 1},
+        {("curl", "data:crypto"): 2},
+        {("curl", "data:crypto"): 2, ("chart", "data:crypto"): 1},
+    ]
+
+
+def test_live_listings__read_before_a_record__stay_as_they_were(writer, tried):
+    live = LiveListings(Directory(writer.store))
+    before = live.one(1).value
+    tried.append(attested(2, tool="chart", need="data:crypto"))
+    load(writer, tried, tried.head)
+    assert runs(live.one(1).value)["chart", "data:crypto"] == 2
+    assert runs(before)["chart", "data:crypto"] == 1
+
+
+def test_one__that_is_not_there__is_none_with_the_block(writer, tried):
+    for listings in (LiveListings(Directory(writer.store)), StoredListings(writer.store, None)):
+        answer = listings.one(9)
+        assert (answer.value, answer.as_of.block) == (None, tried.head)
+
+
+def test_board_as_of__with_too_many_records__says_what_can_be_asked(writer, tried, monkeypatch):
+    monkeypatch.setattr(directory, "MAX_RECORDS_AS_OF", 2)
+    with pytest.raises(QuestionError, match=f"By block {tried.head} there are more than 2 records"):
+        board_as_of(writer.store, None)
+    assert board_as_of(writer.store, tried.head - 1)[1].experience(1).needs["curl", "data:crypto"].runs == 2
+
+
+def test_board__of_an_empty_index__says_so(writer):
+    with pytest.raises(UnknownBlockError, match="is empty"), Directory(writer.store).board():
+        pass
