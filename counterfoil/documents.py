@@ -1,25 +1,25 @@
-"""Rows of the index as JSON values, the same in the CLI and in the API. Amounts are decimal strings."""
+"""Values of the index as the answers of `counterfoil.answers`, the same in the CLI, in the API and over MCP."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final
 
+from counterfoil import answers
 from counterfoil.directory import Experience, Ranked
-from counterfoil.receipts import policy_name
+from counterfoil.directory.listings import Listed, Placed
+from counterfoil.receipts import Receipt, digest, policy_name
+from counterfoil.receipts.canonical import document
 from counterfoil.routing.experience import Summary, headline, sentence
 from counterfoil.routing.lottery import NO_CAP
-from indexer.query import AsOf
+from indexer.query import Answer, AsOf, Page
 from indexer.rows import Session
-from indexer.views import NodeView, ServiceView
-
-Document = dict[str, Any]
+from indexer.views import NodeView, ServiceView, Status
 
 SESSION_STATUS: Final = ("none", "open", "closing", "settled")
 
 
-def as_of_document(as_of: AsOf) -> Document:
-    """The block of an answer as JSON."""
+def as_of_document(as_of: AsOf) -> answers.AsOfBlock:
+    """The block of an answer."""
     return {
         "chain_id": as_of.chain_id,
         "block": as_of.block,
@@ -29,15 +29,29 @@ def as_of_document(as_of: AsOf) -> Document:
     }
 
 
-def service_document(view: ServiceView, known: Experience) -> Document:
-    """A service as JSON: amounts are decimal strings, ratios are exact text such as `7/8`, what is unknown is null."""
-    strings = {"price": str(view.price), "stake": str(view.stake), "max_concurrent": str(view.max_concurrent)}
+def service_document(view: ServiceView, known: Experience) -> answers.Service:
+    """A service."""
     found = headline(known.needs)
-    return asdict(view) | strings | {
-        "reputation": _ratio(Fraction(view.rating_sum, 100 * view.rating_count) if view.rating_count else None),
+    return {
+        "service_id": view.service_id,
+        "node_id": view.node_id,
+        "category_id": view.category_id,
+        "category": view.category,
+        "price": str(view.price),
+        "metadata_uri": view.metadata_uri,
+        "active": view.active,
+        "routable": view.routable,
+        "operator": view.operator,
+        "endpoint": view.endpoint,
+        "stake": str(view.stake),
+        "max_concurrent": str(view.max_concurrent),
+        "active_sessions": view.active_sessions,
         "headroom": str(_headroom(view)),
+        "rating_sum": view.rating_sum,
+        "rating_count": view.rating_count,
+        "reputation": _ratio(Fraction(view.rating_sum, 100 * view.rating_count) if view.rating_count else None),
         "tested": sentence(*found) if found else None,
-    }  # fmt: skip
+    }
 
 
 def _headroom(view: ServiceView) -> Fraction:
@@ -49,25 +63,22 @@ def _ratio(value: Fraction | None) -> str | None:
     return None if value is None else str(value)
 
 
-def experience_document(known: Experience) -> Document:
-    """What is known of a service as JSON, by need and by task label; the most runs first."""
-    return {
-        "needs": [_group_document("need", *group) for group in _most_runs_first(known.needs)],
-        "tasks": [_group_document("task", *group) for group in _most_runs_first(known.tasks)],
-    }
+def experience_document(known: Experience) -> answers.Experience:
+    """What is known of a service, by need and by task label; the most runs first."""
+    return {"needs": _groups(known.needs), "tasks": _groups(known.tasks)}
 
 
-def _most_runs_first(groups: Mapping[tuple[str, str], Summary]) -> list[tuple[str, str, Summary]]:
-    listed = [(tool, label, summary) for (tool, label), summary in groups.items()]
-    return sorted(listed, key=lambda group: (-group[2].runs, group[0], group[1]))
+def _groups(groups: Mapping[tuple[str, str], Summary]) -> list[answers.Group]:
+    most_first = sorted(groups, key=lambda group: (-groups[group].runs, group))
+    return [_group(tool, label, groups[tool, label]) for tool, label in most_first]
 
 
-def _group_document(kind: str, tool: str, label: str, summary: Summary) -> Document:
-    return {"tool": tool, kind: label, "sentence": sentence(label, summary), **summary_document(summary)}
+def _group(tool: str, label: str, summary: Summary) -> answers.Group:
+    return {"tool": tool, "label": label, "sentence": sentence(label, summary), **summary_document(summary)}
 
 
-def summary_document(summary: Summary) -> Document:
-    """What some records add up to, as JSON."""
+def summary_document(summary: Summary) -> answers.Summary:
+    """What some records add up to."""
     return {
         "runs": summary.runs,
         "calls": str(summary.calls),
@@ -84,34 +95,145 @@ def summary_document(summary: Summary) -> Document:
     }
 
 
-def ranked_document(place: int, ranked: Ranked, known: Experience) -> Document:
-    """A place of a ranking as JSON: the listing, and the label whose experience put it there."""
+def ranked_document(place: int, ranked: Ranked, known: Experience) -> answers.Place:
+    """A place of a ranking: the listing, and the label whose experience put it there."""
     match = ranked.match
-    tried = None if match.label is None else {
-        "tool": match.tool,
-        "label": match.label,
-        "closeness": str(match.closeness),
-        "trusted": match.is_trusted,
-        "sentence": sentence(match.label, match.summary),
-        **summary_document(match.summary),
-    }  # fmt: skip
-    service = service_document(ranked.view, known)
-    return {"place": place, "service": service, "tried_for_need": match.is_for_need, "match": tried}
+    tried: answers.Match | None = None
+    if match.label is not None and match.tool is not None:
+        group = _group(match.tool, match.label, match.summary)
+        tried = {"closeness": str(match.closeness), "trusted": match.is_trusted, **group}
+    return {
+        "place": place,
+        "service": service_document(ranked.view, known),
+        "tried_for_need": match.is_for_need,
+        "match": tried,
+    }
 
 
-def node_document(view: NodeView) -> Document:
-    """A node as JSON; amounts are decimal strings."""
-    amounts = ("stake", "unbonding", "max_concurrent", "paid_weight", "weighted_sum")
-    strings = {name: str(getattr(view, name)) for name in amounts}
-    return asdict(view) | strings | {"capabilities": list(view.capabilities)}
+def node_document(view: NodeView) -> answers.Node:
+    """A node."""
+    return {
+        "node_id": view.node_id,
+        "operator": view.operator,
+        "endpoint": view.endpoint,
+        "stake": str(view.stake),
+        "unbonding": str(view.unbonding),
+        "release_at": view.release_at,
+        "max_concurrent": str(view.max_concurrent),
+        "active_sessions": view.active_sessions,
+        "rating_sum": view.rating_sum,
+        "rating_count": view.rating_count,
+        "unpaid_count": view.unpaid_count,
+        "paid_weight": str(view.paid_weight),
+        "weighted_sum": str(view.weighted_sum),
+        "capabilities": list(view.capabilities),
+    }
 
 
-def session_document(row: Session) -> Document:
-    """A session as JSON; amounts are decimal strings, no cap is null."""
-    strings = {name: str(getattr(row, name)) for name in ("price", "max_price", "deposit", "paid", "refunded")}
-    cap = None if row.price_cap == NO_CAP else str(row.price_cap)
-    return (
-        asdict(row)
-        | strings
-        | {"price_cap": cap, "status": SESSION_STATUS[row.status], "policy": policy_name(row.policy)}
-    )
+def session_document(row: Session) -> answers.Session:
+    """A session."""
+    return {
+        "session_id": row.session_id,
+        "number": row.number,
+        "client": row.client,
+        "service_id": row.service_id,
+        "node_id": row.node_id,
+        "operator": row.operator,
+        "signer": row.signer,
+        "price": str(row.price),
+        "max_price": str(row.max_price),
+        "deposit": str(row.deposit),
+        "expires_at": row.expires_at,
+        "policy": policy_name(row.policy),
+        "nonce": row.nonce,
+        "attempt": row.attempt,
+        "snapshot_block": row.snapshot_block,
+        "snapshot_hash": row.snapshot_hash,
+        "draw_seed": row.draw_seed,
+        "price_cap": None if row.price_cap == NO_CAP else str(row.price_cap),
+        "decision": row.decision,
+        "opened_block": row.opened_block,
+        "status": SESSION_STATUS[row.status],
+        "closes_at": row.closes_at,
+        "paid": str(row.paid),
+        "refunded": str(row.refunded),
+        "calls": row.calls,
+    }
+
+
+# --- whole answers
+
+
+def services_answer(answer: Answer[Page[Listed]]) -> answers.ServicesAnswer:
+    """A page of services."""
+    page = answer.value
+    rows = [service_document(view, known) for view, known in page.items]
+    return {"as_of": as_of_document(answer.as_of), "services": rows, "next": page.next}
+
+
+def service_answer(as_of: AsOf, listed: Listed) -> answers.ServiceAnswer:
+    """One service."""
+    return {"as_of": as_of_document(as_of), "service": service_document(*listed)}
+
+
+def best_answer(answer: Answer[Page[Placed]], after: int) -> answers.BestAnswer:
+    """A page of a ranking that begins after a place."""
+    page = answer.value
+    rows = [ranked_document(place, ranked, known) for place, (ranked, known) in enumerate(page.items, after + 1)]
+    return {"as_of": as_of_document(answer.as_of), "best": rows, "next": page.next}
+
+
+def experience_answer(as_of: AsOf, listed: Listed) -> answers.ExperienceAnswer:
+    """What is known of one service."""
+    view, known = listed
+    shown = experience_document(known)
+    return {"as_of": as_of_document(as_of), "service_id": view.service_id, "experience": shown}
+
+
+def nodes_answer(answer: Answer[Page[NodeView]]) -> answers.NodesAnswer:
+    """A page of nodes."""
+    page = answer.value
+    rows = [node_document(view) for view in page.items]
+    return {"as_of": as_of_document(answer.as_of), "nodes": rows, "next": page.next}
+
+
+def node_answer(as_of: AsOf, view: NodeView) -> answers.NodeAnswer:
+    """One node."""
+    return {"as_of": as_of_document(as_of), "node": node_document(view)}
+
+
+def sessions_answer(answer: Answer[Page[Session]]) -> answers.SessionsAnswer:
+    """A page of sessions."""
+    page = answer.value
+    rows = [session_document(row) for row in page.items]
+    return {"as_of": as_of_document(answer.as_of), "sessions": rows, "next": page.next}
+
+
+def session_answer(as_of: AsOf, row: Session) -> answers.SessionAnswer:
+    """One session."""
+    return {"as_of": as_of_document(as_of), "session": session_document(row)}
+
+
+def status_answer(answer: Answer[Status]) -> answers.StatusAnswer:
+    """What the index is of and how far it is."""
+    value = answer.value
+    status: answers.Status = {
+        "addresses": dict(value.addresses),
+        "genesis_hash": value.genesis_hash,
+        "first_block": value.first_block,
+        "finalized_block": value.finalized_block,
+        "digest": value.digest,
+        "nodes": value.nodes,
+        "services": value.services,
+        "sessions": value.sessions,
+        "raw_logs": value.raw_logs,
+        "raw_logs_from": value.raw_logs_from,
+        "quarantined": value.quarantined,
+        "unknown_events": value.unknown_events,
+    }
+    return {"as_of": as_of_document(answer.as_of), "status": status}
+
+
+def route_answer(as_of: AsOf, receipt: Receipt) -> answers.RouteAnswer:
+    """What a lottery would choose."""
+    return {"as_of": as_of_document(as_of), "digest": digest(receipt), "decision": document(receipt)}

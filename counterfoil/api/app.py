@@ -1,32 +1,22 @@
 """The application: each endpoint asks `indexer.query` and names the block that its answer is the state after."""
 
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Depends, FastAPI, Path, Query, Request
 from fastapi.responses import JSONResponse, Response
 
-from counterfoil import __version__
+from counterfoil import __version__, answers, documents
 from counterfoil.api import problems
 from counterfoil.decision import NOBODY, decide, next_draw
 from counterfoil.directory import AnyListings, Directory, LiveListings, StoredListings
-from counterfoil.documents import (
-    as_of_document,
-    experience_document,
-    node_document,
-    ranked_document,
-    service_document,
-    session_document,
-)
 from counterfoil.market import LiveMarket, snapshot
 from counterfoil.receipt_store import ReceiptStore
-from counterfoil.receipts import digest
-from counterfoil.receipts.canonical import document
 from counterfoil.receipts.model import SAFE_INTEGER
 from counterfoil.routing.lottery import NO_CAP
 from indexer import query
 from indexer.errors import QuestionError
-from indexer.query import Answer, AsOf, At, Page, Store
+from indexer.query import Answer, AsOf, At, Store
 
 T = TypeVar("T")
 
@@ -34,9 +24,9 @@ HASH_LENGTH = 66
 ADDRESS_LENGTH = 42
 MAX_LABEL = 200
 MAX_PLACES = 100_000
-Document = dict[str, Any]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 After = Annotated[int, Query(ge=0, lt=2**63)]
+Which = Annotated[str, Path(max_length=HASH_LENGTH, description="Number, id, or the start of an id")]
 Id = Annotated[int, Path(ge=1, lt=2**63)]
 Category = Annotated[str, Query(max_length=MAX_LABEL, description="A category, such as data:crypto-price")]
 Routable = Annotated[bool, Query(description="Only those that can be routed to")]
@@ -100,28 +90,24 @@ def create_app(store: Store, receipts: ReceiptStore) -> FastAPI:
 
 
 @router.get("/health")
-def health() -> Document:
+def health() -> dict[str, str]:
     """Whether the process answers."""
     return {"status": "ok"}
 
 
 @router.get("/ready")
-def ready(store: Asked) -> Document:
+def ready(store: Asked) -> answers.Answer:
     """Whether the index holds a block to answer from; 503 until then."""
-    return {"as_of": as_of_document(query.as_of(store))}
+    return {"as_of": documents.as_of_document(query.as_of(store))}
 
 
-@router.get("/status")
+@router.get("/status", response_model=answers.StatusAnswer)
 def status(request: Request, store: Asked) -> Response:
     """What the index is of, how far it is, and its digest."""
-    answer = query.status(store)
-    value = answer.value
-    counts = {name: getattr(value, name) for name in ("nodes", "services", "sessions", "raw_logs", "quarantined")}
-    body = {"addresses": dict(value.addresses), "first_block": value.first_block, "digest": value.digest, **counts}
-    return respond(request, answer.as_of, {"status": body})
+    return respond(request, documents.status_answer(query.status(store)))
 
 
-@router.get("/services")
+@router.get("/services", response_model=answers.ServicesAnswer)
 def services(
     request: Request,
     listings: Listings,
@@ -131,12 +117,11 @@ def services(
     limit: Limit = 100,
 ) -> Response:
     """List services by id, each with what most of those who tried it found."""
-    answer = listings.page(category, routable=routable, after=after, limit=limit)
-    rows = [service_document(view, known) for view, known in answer.value.items]
-    return respond_page(request, answer, "services", rows)
+    found = listings.page(category, routable=routable, after=after, limit=limit)
+    return respond(request, documents.services_answer(found))
 
 
-@router.get("/services/best")
+@router.get("/services/best", response_model=answers.BestAnswer)
 def best(
     request: Request,
     listings: Listings,
@@ -149,33 +134,28 @@ def best(
     """Rank all services for a task and a need, by what other agents found; each place says why."""
     if not task and not need:
         raise QuestionError("name a task, a need, or both: `task=bitcoin price&need=data:crypto`")
-    answer = listings.best(task, need, routable=routable, after=after, limit=limit)
-    ranked = enumerate(answer.value.items, after + 1)
-    return respond_page(request, answer, "best", [ranked_document(place, one, known) for place, (one, known) in ranked])
+    found = listings.best(task, need, routable=routable, after=after, limit=limit)
+    return respond(request, documents.best_answer(found, after))
 
 
-@router.get("/services/{service_id}")
+@router.get("/services/{service_id}", response_model=answers.ServiceAnswer)
 def service(request: Request, listings: Listings, service_id: Id) -> Response:
     """One service."""
-    answer = listings.one(service_id)
-    view, known = found(answer.value, f"there is no service {service_id} as of block {answer.as_of.block}")
-    return respond(request, answer.as_of, {"service": service_document(view, known)})
+    return respond(request, documents.service_answer(*existing("service", service_id, listings.one(service_id))))
 
 
-@router.get("/services/{service_id}/experience")
+@router.get("/services/{service_id}/experience", response_model=answers.ExperienceAnswer)
 def experience(request: Request, listings: Listings, service_id: Id) -> Response:
     """What agents found of one service, by need and by task label, with the latest notes."""
-    answer = listings.one(service_id)
-    _, known = found(answer.value, f"there is no service {service_id} as of block {answer.as_of.block}")
-    return respond(request, answer.as_of, {"service_id": service_id, "experience": experience_document(known)})
+    return respond(request, documents.experience_answer(*existing("service", service_id, listings.one(service_id))))
 
 
-@router.get("/route")
+@router.get("/route", response_model=answers.RouteAnswer)
 def route(
     request: Request,
     store: Asked,
     at: AtBlock,
-    category: str,
+    category: Category,
     client: Annotated[str, Query(max_length=ADDRESS_LENGTH)] = NOBODY,
     cap: Cap = None,
     nonce: Nonce = None,
@@ -185,37 +165,31 @@ def route(
     found = live.snapshot(category) if at is None else snapshot(store, category, at)
     draw = next_draw(store, client, found.as_of.block) if nonce is None else nonce
     receipt = decide(found, live.head().addresses, client.lower(), draw, cap)
-    return respond(request, found.as_of, {"digest": digest(receipt), "decision": document(receipt)})
+    return respond(request, documents.route_answer(found.as_of, receipt))
 
 
-@router.get("/nodes")
+@router.get("/nodes", response_model=answers.NodesAnswer)
 def nodes(request: Request, store: Asked, at: AtBlock, after: After = 0, limit: Limit = 100) -> Response:
     """List nodes by id."""
-    answer = query.nodes(store, after=after, limit=limit, at=at)
-    return respond_page(request, answer, "nodes", [node_document(view) for view in answer.value.items])
+    return respond(request, documents.nodes_answer(query.nodes(store, after=after, limit=limit, at=at)))
 
 
-@router.get("/nodes/{node_id}")
-def node(request: Request, store: Asked, node_id: int, at: AtBlock) -> Response:
+@router.get("/nodes/{node_id}", response_model=answers.NodeAnswer)
+def node(request: Request, store: Asked, node_id: Id, at: AtBlock) -> Response:
     """One node."""
-    answer = query.node(store, node_id, at)
-    view = found(answer.value, f"there is no node {node_id} as of block {answer.as_of.block}")
-    return respond(request, answer.as_of, {"node": node_document(view)})
+    return respond(request, documents.node_answer(*existing("node", node_id, query.node(store, node_id, at))))
 
 
-@router.get("/sessions")
+@router.get("/sessions", response_model=answers.SessionsAnswer)
 def sessions(request: Request, store: Asked, at: AtBlock, after: After = 0, limit: Limit = 100) -> Response:
     """List sessions by number."""
-    answer = query.sessions(store, after=after, limit=limit, at=at)
-    return respond_page(request, answer, "sessions", [session_document(row) for row in answer.value.items])
+    return respond(request, documents.sessions_answer(query.sessions(store, after=after, limit=limit, at=at)))
 
 
-@router.get("/sessions/{which}")
-def session(request: Request, store: Asked, which: str, at: AtBlock) -> Response:
+@router.get("/sessions/{which}", response_model=answers.SessionAnswer)
+def session(request: Request, store: Asked, which: Which, at: AtBlock) -> Response:
     """One session, by its number, its id, or an unambiguous prefix of its id."""
-    answer = query.session(store, which, at)
-    row = found(answer.value, f"there is no session {which[:80]} as of block {answer.as_of.block}")
-    return respond(request, answer.as_of, {"session": session_document(row)})
+    return respond(request, documents.session_answer(*existing("session", which, query.session(store, which, at))))
 
 
 @router.get("/receipts/{digest}")
@@ -234,19 +208,20 @@ def found(value: T | None, sentence: str) -> T:
     return value
 
 
-def respond(request: Request, as_of: AsOf, body: Document, link: str | None = None) -> Response:
-    """An answer with its block and an ETag made of the block's hash; 304 where the caller has it."""
-    etag = f'"{as_of.hash}"'
-    headers = {"ETag": etag} | ({"Link": link} if link else {})
+def existing(kind: str, name: int | str, answer: Answer[T | None]) -> tuple[AsOf, T]:
+    """The block and the value of an answer, or NotFoundError that says what is not there."""
+    as_of = answer.as_of
+    return as_of, found(answer.value, f"there is no {kind} {name} as of block {as_of.block}")
+
+
+def respond(request: Request, answer: answers.Answer) -> Response:
+    """An answer with an ETag made of its block's hash, and a link to the next page; 304 where the caller has it."""
+    etag = f'"{answer["as_of"]["hash"]}"'
+    headers = {"ETag": etag}
+    following = answer.get("next")
+    if following is not None:
+        url = request.url.include_query_params(after=following, at=answer["as_of"]["block"])
+        headers["Link"] = f'<{url.path}?{url.query}>; rel="next"'
     if request.headers.get("If-None-Match") == etag:
         return Response(status_code=304, headers=headers)
-    return JSONResponse({"as_of": as_of_document(as_of), **body}, headers=headers)
-
-
-def respond_page(request: Request, answer: Answer[Page[T]], name: str, rows: list[Document]) -> Response:
-    """A page of rows, with a link to the next one as of the same block."""
-    link = None
-    if answer.value.next is not None:
-        following = request.url.include_query_params(after=answer.value.next, at=answer.as_of.block)
-        link = f'<{following.path}?{following.query}>; rel="next"'
-    return respond(request, answer.as_of, {name: rows}, link)
+    return JSONResponse(answer, headers=headers)

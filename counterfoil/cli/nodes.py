@@ -4,7 +4,7 @@ import click
 
 from counterfoil.cli.options import Address, Common, after, at, common, limit
 from counterfoil.cli.output import amount, print_as_of, print_json, print_table, rating, short
-from counterfoil.documents import as_of_document, node_document
+from counterfoil.documents import nodes_answer
 from counterfoil.reading import open_index
 from indexer import query
 from indexer.query import At
@@ -22,8 +22,7 @@ def nodes(common: Common, operator: str | None, at: At, after: int, limit: int) 
         answer = query.nodes(store, operator=operator, after=after, limit=limit, at=at)
     page = answer.value
     if common.json:
-        rows = [node_document(view) for view in page.items]
-        print_json({"as_of": as_of_document(answer.as_of), "nodes": rows, "next": page.next})
+        print_json(nodes_answer(answer))
         return
     print_as_of(answer.as_of)
     print_table(

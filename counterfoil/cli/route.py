@@ -8,10 +8,8 @@ from counterfoil.cli.options import at as at_option
 from counterfoil.cli.output import amount, print_as_of, print_json, print_table, say
 from counterfoil.cli.receipt import candidate_rows
 from counterfoil.decision import NOBODY, decide, next_draw
-from counterfoil.documents import as_of_document
+from counterfoil.documents import route_answer
 from counterfoil.reading import open_index
-from counterfoil.receipts import digest
-from counterfoil.receipts.canonical import document
 from counterfoil.receipts.model import SAFE_INTEGER
 from counterfoil.routing import reasons
 from counterfoil.routing.lottery import NO_CAP
@@ -38,8 +36,7 @@ def route(common: Common, category: str, client: str, cap: int | None, nonce: in
         draw = next_draw(store, client, as_of.block) if nonce is None else nonce
         receipt = decide(snapshot, query.status(store).value.addresses, client, draw, cap)
     if common.json:
-        shown = {"as_of": as_of_document(as_of), "digest": digest(receipt), "decision": document(receipt)}
-        print_json(shown)
+        print_json(route_answer(as_of, receipt))
         return
     print_as_of(as_of)
     print_table(

@@ -15,12 +15,7 @@ from counterfoil.cli.output import (
 )
 from counterfoil.directory import Experience, StoredListings
 from counterfoil.directory.listings import Placed
-from counterfoil.documents import (
-    as_of_document,
-    experience_document,
-    ranked_document,
-    service_document,
-)
+from counterfoil.documents import best_answer, experience_answer, service_answer, services_answer
 from counterfoil.reading import open_index
 from counterfoil.routing.experience import NOTES_KEPT, rounded, sentence
 from indexer.errors import QuestionError
@@ -62,8 +57,7 @@ def services(
         answer = listings.page(category, routable=routable, after=after, limit=limit)
     page = answer.value
     if common.json:
-        rows = [service_document(view, known) for view, known in page.items]
-        print_json({"as_of": as_of_document(answer.as_of), "services": rows, "next": page.next})
+        print_json(services_answer(answer))
         return
     print_as_of(answer.as_of)
     print_table(
@@ -90,8 +84,7 @@ def _print_ranking(common: Common, answer: Answer[Page[Placed]], after: int) -> 
     page = answer.value
     places = list(enumerate(page.items, after + 1))
     if common.json:
-        rows = [ranked_document(place, one, known) for place, (one, known) in places]
-        print_json({"as_of": as_of_document(answer.as_of), "best": rows, "next": page.next})
+        print_json(best_answer(answer, after))
         return
     print_as_of(answer.as_of)
     print_table((">place", ">service", ">price", ">close", "trusted", "what was found"), map(_ranking_row, places))
@@ -125,8 +118,8 @@ def service(common: Common, service_id: int, experience: bool, at: At) -> None:
         )
     view, known = answer.value
     if common.json:
-        shown = {"experience": experience_document(known)} if experience else {"service": service_document(view, known)}
-        print_json({"as_of": as_of_document(answer.as_of), **shown})
+        shown = experience_answer if experience else service_answer
+        print_json(shown(answer.as_of, answer.value))
         return
     print_as_of(answer.as_of)
     if experience:

@@ -4,7 +4,7 @@ import click
 
 from counterfoil.cli.options import Address, Common, after, at, common, limit
 from counterfoil.cli.output import amount, print_as_of, print_json, print_pairs, print_table, short
-from counterfoil.documents import SESSION_STATUS, as_of_document, session_document
+from counterfoil.documents import SESSION_STATUS, session_answer, sessions_answer
 from counterfoil.reading import open_index
 from counterfoil.receipts import policy_name
 from counterfoil.routing.lottery import NO_CAP
@@ -34,8 +34,7 @@ def sessions(
         )
     page = answer.value
     if common.json:
-        rows = [session_document(row) for row in page.items]
-        print_json({"as_of": as_of_document(answer.as_of), "sessions": rows, "next": page.next})
+        print_json(sessions_answer(answer))
         return
     print_as_of(answer.as_of)
     print_table(
@@ -76,7 +75,7 @@ def session(common: Common, session: str, at: At) -> None:
             "or bring the index up to date with `counterfoil index run`."
         )
     if common.json:
-        print_json({"as_of": as_of_document(answer.as_of), "session": session_document(row)})
+        print_json(session_answer(answer.as_of, row))
         return
     print_as_of(answer.as_of)
     cap = "none" if row.price_cap == NO_CAP else amount(row.price_cap)

@@ -66,7 +66,7 @@ def run(scene):
 
 
 def ask(api, path, **parameters):
-    answer = api.get(path, params=parameters)
+    answer = api.get(path, params=parameters or None)
     assert answer.status_code == 200, answer.text
     assert answer.headers["ETag"] == f'"{answer.json()["as_of"]["hash"]}"'
     return answer.json()
@@ -108,7 +108,7 @@ def test_best__by_pages__goes_on_where_the_link_says(api):
 def test_experience__of_a_service__is_by_need_and_by_task(api):
     found = ask(api, "/services/1/experience")
     (need,), (task,) = found["experience"]["needs"], found["experience"]["tasks"]
-    assert (found["service_id"], need["need"], task["task"]) == (1, "data:crypto", "bitcoin spot price")
+    assert (found["service_id"], need["label"], task["label"]) == (1, "data:crypto", "bitcoin spot price")
     assert {name: need[name] for name in ("runs", "judge_score", "cost_per_call", "notes")} == {
         "runs": 2, "judge_score": None, "cost_per_call": "100", "notes": [],
     }  # fmt: skip
