@@ -227,6 +227,46 @@ class StatusAnswer(Answer):
     status: Status
 
 
+class Explanation(Answer):
+    """Why a session is with its service: the sentence of its receipt, and the receipt with every reason."""
+
+    session: Session
+    reason: str
+    decision: dict[str, Any]
+
+
+class AuditCheck(TypedDict):
+    """One thing that was checked, by chain state or by the index, and in a sentence what came out."""
+
+    part: str
+    name: str
+    outcome: str
+    sentence: str
+
+
+class Audit(TypedDict):
+    """The audit of a session: `outcome` is ok, mismatch or unknown; `by` has it for each part that was asked for."""
+
+    session_id: str
+    outcome: str
+    first_difference: str | None
+    by: dict[str, str | None]
+    session: dict[str, Any] | None
+    category: str | None
+    checks: list[AuditCheck]
+
+
+class NoteKept(TypedDict):
+    """A note as it is kept for the record of its session."""
+
+    session_id: str
+    tool: str
+    need: str
+    task: str
+    note: str
+    kept_in: str
+
+
 class RouteAnswer(Answer):
     """What a lottery would choose: the receipt that nobody committed to, and its digest."""
 

@@ -1,12 +1,10 @@
 """Receipts as files: `<home>/receipts/<digest without 0x>.json`, written whole or not at all."""
 
-import os
 import re
-import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
+from counterfoil.files import write_whole
 from counterfoil.receipts import MAX_BYTES, Receipt, ReceiptError, canonical, digest_of, verify
 from indexer.errors import UserError
 
@@ -26,7 +24,7 @@ class ReceiptStore:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             if not self.path(digest).exists():
-                _write_whole(self.path(digest), data)
+                write_whole(self.path(digest), data)
         except OSError as error:
             raise UserError(
                 f"The receipt cannot be written to {self.folder} ({error.strerror}): make it writable."
@@ -74,27 +72,3 @@ def read_bounded(path: Path) -> bytes:
     if len(data) > MAX_BYTES:
         raise UserError(f"{path} is larger than any receipt ({MAX_BYTES} bytes): check that it is the right file.")
     return data
-
-
-def _write_whole(path: Path, data: bytes) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".receipt-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            Path(name).unlink()
-        raise
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    # The new name is durable only when the folder is on disk too.
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

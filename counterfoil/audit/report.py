@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from counterfoil import answers
 from counterfoil.audit.model import Check, Outcome, Part, SessionAudit, SessionFacts
 from counterfoil.audit.range import ClientUse, RangeAudit, Share
 from counterfoil.routing.reasons import percent
@@ -11,7 +12,7 @@ EXIT_CODES = {Outcome.OK: 0, Outcome.MISMATCH: 1, Outcome.UNKNOWN: 2}
 Document = dict[str, Any]
 
 
-def session_document(audit: SessionAudit) -> Document:
+def session_document(audit: SessionAudit) -> answers.Audit:
     """One session's audit."""
     return {
         "session_id": audit.session_id,
@@ -64,7 +65,7 @@ def facts_document(facts: SessionFacts) -> Document:
     }
 
 
-def check_document(check: Check) -> Document:
+def check_document(check: Check) -> answers.AuditCheck:
     """One check."""
     return {
         "part": check.part.value,

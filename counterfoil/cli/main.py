@@ -13,6 +13,7 @@ COMMANDS: Final = {
     "audit": "counterfoil.cli.audit:audit",
     "config": "counterfoil.cli.config:config",
     "index": "counterfoil.cli.index:index",
+    "mcp": "counterfoil.cli.mcp:mcp",
     "node": "counterfoil.cli.node:node",
     "nodes": "counterfoil.cli.nodes:nodes",
     "receipt": "counterfoil.cli.receipt:receipt",

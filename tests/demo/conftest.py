@@ -31,7 +31,14 @@ class Demo:
         """Run a command of the README's."""
         variables = self._variables(**environment)
         return subprocess.run(
-            command, env=variables, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
+            command,
+            env=variables,
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
         )
 
     def start(self, command):

@@ -65,7 +65,7 @@ def test_api__at_an_earlier_block__answers_as_of_then(api):
         ("/services?at=1e9", 400, "bad-question"),
         ("/services?at=" + "1" * 70, 400, "bad-parameter"),
         ("/nodes?at=999999999", 404, "unknown-block"),
-        ("/nodes/99999999999999999999", 400, "bad-question"),
+        ("/nodes/99999999999999999999", 400, "bad-parameter"),
         ("/sessions/zz", 400, "bad-question"),
         ("/receipts/0x12", 400, "bad-question"),
         ("/receipts/0x" + "00" * 32, 404, "not-found"),

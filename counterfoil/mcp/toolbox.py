@@ -1,0 +1,109 @@
+"""What the tools do: each asks what the API and the terminal ask, and answers the same."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from counterfoil import answers, documents
+from counterfoil.agent.notes import NoteBook, ToolNote
+from counterfoil.audit.opening import By, open_auditor
+from counterfoil.audit.report import session_document
+from counterfoil.decision import decide, next_draw
+from counterfoil.directory import AnyListings, Directory, LiveListings, StoredListings
+from counterfoil.directory.listings import Listed
+from counterfoil.market import LiveMarket, snapshot
+from counterfoil.reading import open_index
+from counterfoil.receipt_store import ReceiptStore
+from counterfoil.receipts.canonical import document
+from indexer import query
+from indexer.errors import QuestionError
+from indexer.query import Answer, At, Store, named_block
+from indexer.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Toolbox:
+    """Answers the tools' questions from one index. Raises what the API turns into problems."""
+
+    settings: Settings
+    store: Store
+    market: LiveMarket
+    directory: Directory
+    receipts: ReceiptStore
+    notes: NoteBook
+
+    def best(self, task: str, need: str, limit: int, at: str | None) -> answers.BestAnswer:
+        """Rank listings for a task and a need."""
+        if not task and not need:
+            raise QuestionError("Name a task, a need, or both.")
+        found = self._listings(at).best(task, need, routable=True, after=0, limit=limit)
+        return documents.best_answer(found, 0)
+
+    def services(self, category: str | None, after: int, limit: int, at: str | None) -> answers.ServicesAnswer:
+        """List services by id."""
+        found = self._listings(at).page(category, routable=False, after=after, limit=limit)
+        return documents.services_answer(found)
+
+    def experience(self, service_id: int, at: str | None) -> answers.ExperienceAnswer:
+        """Give what is known of a service."""
+        answer: Answer[Listed | None] = self._listings(at).one(service_id)
+        if answer.value is None:
+            raise QuestionError(f"There is no service {service_id} as of block {answer.as_of.block}.")
+        return documents.experience_answer(answer.as_of, answer.value)
+
+    def route(
+        self, category: str, client: str, cap: int | None, nonce: int | None, at: str | None
+    ) -> answers.RouteAnswer:
+        """Say what the lottery would choose."""
+        block = _block(at)
+        found = self.market.snapshot(category) if block is None else snapshot(self.store, category, block)
+        draw = next_draw(self.store, client, found.as_of.block) if nonce is None else nonce
+        receipt = decide(found, self.market.head().addresses, client.lower(), draw, cap)
+        return documents.route_answer(found.as_of, receipt)
+
+    def explain(self, session: str) -> answers.Explanation:
+        """Give a session's receipt, with every reason."""
+        answer = query.session(self.store, session)
+        row = answer.value
+        if row is None:
+            raise QuestionError(f"There is no session {session[:80]} as of block {answer.as_of.block}.")
+        receipt = self.receipts.load(row.decision)
+        return {
+            "as_of": documents.as_of_document(answer.as_of),
+            "session": documents.session_document(row),
+            "reason": receipt.reason,
+            "decision": document(receipt),
+        }
+
+    def audit(self, session: str, by: By) -> answers.Audit:
+        """Replay a decision."""
+        with open_auditor(self.settings, by) as auditor:
+            return session_document(auditor.session(session))
+
+    def note_tool(self, note: ToolNote) -> answers.NoteKept:
+        """Keep a note for the record of its session."""
+        path = self.notes.keep(note)
+        return {
+            "session_id": note.session_id,
+            "tool": note.tool,
+            "need": note.need,
+            "task": note.task,
+            "note": note.note,
+            "kept_in": path.name,
+        }
+
+    def _listings(self, at: str | None) -> AnyListings:
+        block = _block(at)
+        return LiveListings(self.directory) if block is None else StoredListings(self.store, block)
+
+
+def _block(at: str | None) -> At:
+    return None if at is None else named_block(at)
+
+
+@contextmanager
+def open_toolbox(settings: Settings) -> Iterator[Toolbox]:
+    """Open the index that the settings name, and lay out the tools. Raises StoreError."""
+    with open_index(settings) as store:
+        receipts, notes = ReceiptStore(settings.home / "receipts"), NoteBook(settings.home / "notes")
+        yield Toolbox(settings, store, LiveMarket(store), Directory(store), receipts, notes)
