@@ -35,7 +35,8 @@ class Checkpoints:
             connection.execute("PRAGMA synchronous=NORMAL")
             while self._due.wait() and not self._over:
                 self._due.clear()
-                connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+                with suppress(sqlite3.Error):  # a full disk may be free again the next time
+                    connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def end(self) -> None:
         """Have the work end, after a checkpoint that runs."""

@@ -5,6 +5,7 @@ import sqlite3
 import threading
 import time
 from contextlib import closing
+from functools import partial
 
 import pytest
 
@@ -92,3 +93,25 @@ def test_open_writer__once_closed__leaves_no_thread_and_no_log(path, chain):
         load(writer, chain)
     assert "checkpoints" not in {thread.name for thread in threading.enumerate()}
     assert not path.with_name(path.name + "-wal").exists()
+
+
+def test_wrote__after_a_checkpoint_that_failed__tries_again(path, written, monkeypatch):
+    failures = []
+
+    class Connection(sqlite3.Connection):
+        def execute(self, statement, *more):
+            if "checkpoint" in statement and not failures:
+                failures.append(statement)
+                raise sqlite3.OperationalError("database or disk is full")
+            return super().execute(statement, *more)
+
+    connect = sqlite3.connect
+    monkeypatch.setattr(
+        checkpoints.sqlite3, "connect", lambda *given, **more: connect(*given, factory=Connection, **more)
+    )
+    with running_checkpoints(str(path)) as running:
+        running.wrote(checkpoints._ROWS)
+        wait_until(lambda: failures)
+        running.wrote(checkpoints._ROWS)
+        monkeypatch.undo()
+        wait_until(lambda: rows_in_the_file_alone(path) == 1)
