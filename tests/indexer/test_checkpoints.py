@@ -105,10 +105,7 @@ def test_wrote__after_a_checkpoint_that_failed__tries_again(path, written, monke
                 raise sqlite3.OperationalError("database or disk is full")
             return super().execute(statement, *more)
 
-    connect = sqlite3.connect
-    monkeypatch.setattr(
-        checkpoints.sqlite3, "connect", lambda *given, **more: connect(*given, factory=Connection, **more)
-    )
+    monkeypatch.setattr(checkpoints.sqlite3, "connect", partial(sqlite3.connect, factory=Connection))
     with running_checkpoints(str(path)) as running:
         running.wrote(checkpoints._ROWS)
         wait_until(lambda: failures)
