@@ -74,10 +74,12 @@ class Group(Summary):
 
 
 class Experience(TypedDict):
-    """What is known of a service, by need and by task label; the most runs first."""
+    """What is known of a service, by need and by task label: those with the most runs, and how many there are."""
 
     needs: list[Group]
+    needs_in_all: int
     tasks: list[Group]
+    tasks_in_all: int
 
 
 class Match(Group):

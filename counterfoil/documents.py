@@ -15,6 +15,8 @@ from indexer.query import Answer, AsOf, Page
 from indexer.rows import Session
 from indexer.views import NodeView, ServiceView, Status
 
+MAX_GROUPS: Final = 50
+"""How many needs, and how many task labels, are told of a service: whoever pays for a call can add one."""
 SESSION_STATUS: Final = ("none", "open", "closing", "settled")
 
 
@@ -64,13 +66,18 @@ def _ratio(value: Fraction | None) -> str | None:
 
 
 def experience_document(known: Experience) -> answers.Experience:
-    """What is known of a service, by need and by task label; the most runs first."""
-    return {"needs": _groups(known.needs), "tasks": _groups(known.tasks)}
+    """What is known of a service, by need and by task label; the most runs first, and MAX_GROUPS at most."""
+    return {
+        "needs": _groups(known.needs),
+        "needs_in_all": len(known.needs),
+        "tasks": _groups(known.tasks),
+        "tasks_in_all": len(known.tasks),
+    }
 
 
 def _groups(groups: Mapping[tuple[str, str], Summary]) -> list[answers.Group]:
     most_first = sorted(groups, key=lambda group: (-groups[group].runs, group))
-    return [_group(tool, label, groups[tool, label]) for tool, label in most_first]
+    return [_group(tool, label, groups[tool, label]) for tool, label in most_first[:MAX_GROUPS]]
 
 
 def _group(tool: str, label: str, summary: Summary) -> answers.Group:

@@ -100,7 +100,7 @@ class Ahead(Generic[T]):
             self._threads = [one for one in self._threads if one.is_alive()] + [thread]
 
     def take(self) -> list[T]:
-        """Give all results that are ready, having waited for one; nothing where the job is over, or there is none."""
+        """Give all results that are ready, having waited for some; nothing where the job is over, or there is none."""
         job, self._job = self._job, None
         found = job.take(self._is_over) if job else []
         if found:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from sqlalchemy import CompoundSelect, Connection, select, union
 
 from indexer.errors import StoreError
-from indexer.rows import NodeLoad, NodeReputation, NodeStake, Parameter, Service
+from indexer.rows import Node, NodeLoad, NodeReputation, NodeStake, Parameter, Service
 from indexer.store.database import Store
 from indexer.store.moment import Moment, moment_at
 from indexer.store.reader import read_meta
 from indexer.store.tables import BLOCK, CURSOR, table_of
 from indexer.views import AsOf, ServiceView
 
-_OF_NODES = tuple(map(table_of, (NodeStake, NodeLoad, NodeReputation)))
+_OF_NODES = tuple(map(table_of, (Node, NodeStake, NodeLoad, NodeReputation)))
 _NEWEST = select(BLOCK.c.number, BLOCK.c.hash, BLOCK.c.digest, CURSOR.c.finalized).join(
     CURSOR, CURSOR.c.number == BLOCK.c.number
 )
@@ -116,7 +116,7 @@ def _stands(connection: Connection, mark: Mark) -> bool:
 
 
 def _changed(after: int) -> CompoundSelect[int]:
-    """Select the services of which a row that routing reads has a version above a block."""
+    """Select the services of which a row that a view is made of has a version above a block."""
     service = table_of(Service)
     nodes = union(*(select(table.c.node_id).where(table.c.valid_from > after) for table in _OF_NODES))
     return union(

@@ -32,6 +32,8 @@ SURE_OF_PRUNING = 6
 """So often in a row must a node say the same of an old block until that is believed: a sick node says it, too."""
 _UNTIL_READY = 10
 """How many blocks to read at once where a reader takes over in a moment."""
+_RANGES_UNTIL_READY = 100
+"""After so many, the moment has passed."""
 _SURE_OF_FAILURE = 3
 """So often in a row must every other node fail until one that was set aside is asked again."""
 
@@ -81,18 +83,21 @@ class Provider:
 
     def fetch_all(self, first: int, target: int) -> Iterator[BlockRange]:
         """Give one range after the other up to `target`, by the reader once it is ready."""
-        reader = self._reader
+        reader, patience = self._reader, _RANGES_UNTIL_READY
         while first <= target:
             read = partial(self._read, reader) if reader and reader.is_ready else self.source.fetch
-            until_ready = reader is not None and reader.is_starting
-            fetched = self._fetch(read, first, min(target, first + _UNTIL_READY - 1) if until_ready else target)
+            until_ready = patience > 0 and reader is not None and reader.is_starting
+            patience -= 1
+            fetched = self._fetch(read, first, target, _UNTIL_READY if until_ready else None)
             yield fetched
             first = fetched.headers[-1].number + 1
 
-    def _fetch(self, read: Callable[[int, int], BlockRange], first: int, target: int) -> BlockRange:
+    def _fetch(
+        self, read: Callable[[int, int], BlockRange], first: int, target: int, most: int | None = None
+    ) -> BlockRange:
         lie = None
         while True:
-            asked = min(self.size.blocks, target - first + 1)
+            asked = min(self.size.blocks, target - first + 1, most or target)
             try:
                 fetched = read(first, first + asked - 1)
             except HoleError as error:
@@ -103,7 +108,8 @@ class Provider:
                 if asked == 1:
                     raise
             except (BadAnswerError, UnavailableError):
-                self.size.refused(asked)  # an error without known words may mean the range, as a last resort
+                if asked != most:
+                    self.size.refused(asked)  # an error without known words may mean the range, as a last resort
                 raise
             else:
                 if asked == self.size.blocks:  # the answer to a smaller range says nothing of this one

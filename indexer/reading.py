@@ -5,6 +5,7 @@ its own, asked over a pipe. What it is to read stands in no argument and no vari
 when the pipe does, however this process ended.
 """
 
+import fcntl
 import pickle
 import select
 import sys
@@ -29,7 +30,7 @@ from indexer.source import BlockRange, Source, Verify, never, stopping
 _COMMAND = [sys.executable or "", "-P", "-c", "from indexer.reading import main; main()"]
 
 _PIPE_BYTES = 1 << 20
-"""As much as Linux grants anybody; elsewhere a pipe is as large as it is."""
+"""As much as Linux grants a user for a few pipes; where it does not, a pipe is as large as it is."""
 _LENGTH_BYTES = 8
 _LOOK_SECONDS = 0.1
 """How often it is looked whether an answer is still wanted."""
@@ -153,8 +154,8 @@ class Reader:
     def _started(self) -> Popen[bytes]:
         # In a session of its own: what interrupts this process must not cut a range of the child's in two.
         try:
-            return Popen(  # noqa: S603 - our own interpreter
-                _COMMAND, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, start_new_session=True, pipesize=_PIPE_BYTES
+            child = Popen(  # noqa: S603 - our own interpreter
+                _COMMAND, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, start_new_session=True
             )
         except OSError as error:
             self.is_usable = False
@@ -162,6 +163,9 @@ class Reader:
                 f"No process to read the chain can be started ({error}); this one reads from now on. Or set "
                 "COUNTERFOIL_READER_BLOCKS=0."
             ) from None
+        with suppress(OSError, AttributeError):  # not every system can, nor lets every user
+            fcntl.fcntl(_open(child.stdout), fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        return child
 
     def _failed(self, child: Popen[bytes]) -> None:
         """Take note that a child is gone; one that was stopped on purpose is not this reader's any more."""

@@ -31,11 +31,11 @@ class FoundRecord:
     fact: Experience
 
 
-def records_of(store: Store, service_ids: Sequence[int], at: At = None) -> Answer[tuple[FoundRecord, ...]]:
-    """Give all records of some services as of a block, in order of their logs."""
+def records_of(store: Store, service_ids: Sequence[int], at: At, limit: int) -> Answer[tuple[FoundRecord, ...]]:
+    """Give the first records of some services as of a block, in order of their logs."""
     with moment_at(store, at) as moment:
         among = _EXPERIENCE.c.service_id.in_([bounded_id(number) for number in service_ids])
-        return moment.answer(tuple(_found(moment, _records().where(among))))
+        return moment.answer(tuple(_found(moment, _records().limit(limit).where(among))))
 
 
 def records_after(moment: Moment, block: int | None, limit: int | None = None) -> Iterator[FoundRecord]:

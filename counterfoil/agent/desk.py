@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from eth_account.signers.local import LocalAccount
 
+from counterfoil.agent.notes import NoteBook
 from counterfoil.chain.connection import Chain
 from counterfoil.chain.contracts import ExperienceLedger, ReputationLedger, SessionManager
 from counterfoil.chain.sender import Sender
@@ -24,6 +25,7 @@ class Desk:
     store: Store
     market: LiveMarket
     receipts: ReceiptStore
+    notes: NoteBook
     contracts: dict[str, str]
     call_seconds: float = 10
     allow_private: bool = False
@@ -47,6 +49,7 @@ def desk(
         store=store,
         market=LiveMarket(store),
         receipts=receipts,
+        notes=NoteBook(receipts.folder.parent / "notes"),
         contracts=dict(chain.deployment.addresses()),
         allow_private=allow_private,
     )

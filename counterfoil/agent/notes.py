@@ -16,8 +16,10 @@ _MAX_FILE_BYTES = 8192
 
 def _at_most(limit: int) -> AfterValidator:
     def check(text: str) -> str:
-        if len(text.encode("utf-8", "surrogatepass")) > limit or not text.isprintable():
-            raise ValueError(f"is longer than {limit} bytes, or holds what cannot be printed")
+        if len(text.encode("utf-8", "surrogatepass")) > limit:
+            raise ValueError(f"is longer than {limit} bytes: shorten it")
+        if not text.isprintable():
+            raise ValueError("holds a letter that cannot be printed, such as a line end: leave it away")
         return text
 
     return AfterValidator(check)
@@ -31,7 +33,7 @@ class ToolNote(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    session_id: str
+    session_id: str = ""
     tool: Label
     need: Label = ""
     task: Label = ""
@@ -59,15 +61,18 @@ class NoteBook:
     def find(self, session_id: str, tool: str) -> ToolNote | None:
         """Give the note about a tool, None where there is none. Raises UserError for a file that is damaged."""
         path = self._path(session_id, tool)
+        if not path.is_file():
+            return None
         try:
             with path.open("rb") as file:
-                return ToolNote.model_validate_json(file.read(_MAX_FILE_BYTES))
-        except FileNotFoundError:
-            return None
+                note = ToolNote.model_validate_json(file.read(_MAX_FILE_BYTES))
         except (OSError, ValidationError) as error:
             raise UserError(
                 f"The note {path} cannot be read ({type(error).__name__}): correct or remove it."
             ) from error
+        if (note.session_id, note.tool) != (session_id, tool):
+            raise UserError(f"The note {path} is of another session or tool: remove it.")
+        return note
 
     def _path(self, session_id: str, tool: str) -> Path:
         if not _SESSION.fullmatch(session_id):

@@ -11,6 +11,7 @@ from itertools import count
 
 from counterfoil.agent.desk import Desk
 from counterfoil.agent.node_client import NodeClient, NodeError, NodeRefusedError
+from counterfoil.agent.notes import ToolNote
 from counterfoil.agent.rating import CallResult, Rating, median, rate
 from counterfoil.chain.contracts import Choice, ExperienceRecord, SessionState, SessionStatus
 from counterfoil.chain.errors import ChainError, RevertedError
@@ -290,11 +291,13 @@ class Agent:
 
     def _attest(self, job: Job, served: _Served, session: SessionState) -> None:
         worked = [result.latency_ms for result in served.results if result.worked]
+        session_id = served.last.session_id
+        said = self._desk.notes.find(session_id, job.tool) or ToolNote(tool=job.tool)
         record = ExperienceRecord(
-            session_id=served.last.session_id,
+            session_id=session_id,
             tool=job.tool,
-            need=job.need,
-            task=job.task,
+            need=said.need or job.need,
+            task=said.task or job.task,
             worked=not served.failure,
             calls=len(served.results),
             failures=sum(not result.worked for result in served.results),
@@ -302,7 +305,7 @@ class Agent:
             latency_ms=median(worked) or 0,
             cost=session.paid,
             message=served.failure[:160],
-            note="",
+            note=said.note,
         )
         ledger = self._desk.experience
         data = experience(ledger.chain.chain_id, ledger.address, record)

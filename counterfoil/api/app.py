@@ -1,5 +1,6 @@
 """The application: each endpoint asks `indexer.query` and names the block that its answer is the state after."""
 
+import re
 from typing import Annotated, TypeVar
 from urllib.parse import parse_qs
 
@@ -9,7 +10,7 @@ from fastapi.responses import JSONResponse, Response
 from counterfoil import __version__, answers, documents
 from counterfoil.api import problems
 from counterfoil.decision import NOBODY, decide, next_draw
-from counterfoil.directory import AnyListings, Directory, LiveListings, StoredListings
+from counterfoil.directory import MAX_PLACES, Directory, LiveListings
 from counterfoil.market import LiveMarket, snapshot
 from counterfoil.receipt_store import ReceiptStore
 from counterfoil.receipts.model import SAFE_INTEGER
@@ -23,7 +24,6 @@ T = TypeVar("T")
 HASH_LENGTH = 66
 ADDRESS_LENGTH = 42
 MAX_LABEL = 200
-MAX_PLACES = 100_000
 Limit = Annotated[int, Query(ge=1, le=1000)]
 After = Annotated[int, Query(ge=0, lt=2**63)]
 Which = Annotated[str, Path(max_length=HASH_LENGTH, description="Number, id, or the start of an id")]
@@ -54,13 +54,12 @@ AtBlock = Annotated[At, Depends(at_block)]
 Asked = Annotated[Store, Depends(asked_store)]
 
 
-def asked_listings(request: Request, at: AtBlock) -> AnyListings:
+def asked_listings(request: Request, at: AtBlock) -> LiveListings:
     """The listings as of the block that a request asks about."""
-    directory: Directory = request.app.state.directory
-    return LiveListings(directory) if at is None else StoredListings(request.app.state.store, at)
+    return LiveListings(request.app.state.directory, at)
 
 
-Listings = Annotated[AnyListings, Depends(asked_listings)]
+Listings = Annotated[LiveListings, Depends(asked_listings)]
 
 
 def only_known_parameters(request: Request) -> None:
@@ -90,7 +89,7 @@ def create_app(store: Store, receipts: ReceiptStore) -> FastAPI:
 
 
 @router.get("/health")
-def health() -> dict[str, str]:
+async def health() -> dict[str, str]:
     """Whether the process answers."""
     return {"status": "ok"}
 
@@ -195,7 +194,7 @@ def session(request: Request, store: Asked, which: Which, at: AtBlock) -> Respon
 @router.get("/receipts/{digest}")
 def receipt(request: Request, digest: str) -> Response:
     """The canonical bytes under a digest."""
-    if len(digest) != HASH_LENGTH:
+    if not re.fullmatch("0x[0-9a-f]{64}", digest):
         raise QuestionError("a digest is 0x and 64 lower-case hexadecimal digits")
     data = found(request.app.state.receipts.read(digest), f"there is no receipt {digest}")
     return Response(data, media_type="application/json")
@@ -215,12 +214,13 @@ def existing(kind: str, name: int | str, answer: Answer[T | None]) -> tuple[AsOf
 
 
 def respond(request: Request, answer: answers.Answer) -> Response:
-    """An answer with an ETag made of its block's hash, and a link to the next page; 304 where the caller has it."""
-    etag = f'"{answer["as_of"]["hash"]}"'
+    """An answer with a link to the next page, and an ETag of its block and whether that is final; 304 where known."""
+    as_of = answer["as_of"]
+    etag = f'"{as_of["hash"]}{".final" if as_of["finalized"] else ""}"'
     headers = {"ETag": etag}
     following = answer.get("next")
     if following is not None:
-        url = request.url.include_query_params(after=following, at=answer["as_of"]["block"])
+        url = request.url.include_query_params(after=following, at=as_of["block"])
         headers["Link"] = f'<{url.path}?{url.query}>; rel="next"'
     if request.headers.get("If-None-Match") == etag:
         return Response(status_code=304, headers=headers)

@@ -1,9 +1,15 @@
 """`counterfoil mcp`: the tools for agents."""
 
+import os
+import signal
+import socket
+
 import click
 
 from counterfoil.cli.options import Common, common
 from indexer.errors import UserError
+
+HOST = "127.0.0.1"
 
 
 @click.command()
@@ -20,9 +26,22 @@ def mcp(common: Common, port: int | None) -> None:
         raise UserError("The MCP server needs the SDK: install it with `pip install 'counterfoil[mcp]'`.") from None
     from counterfoil.mcp.toolbox import open_toolbox
 
+    if port is not None:
+        _see_that_it_is_free(port)
     with open_toolbox(common.settings) as tools:
         server = build_server(tools)
         if port is None:
+            # The SDK's thread waits for the next line, and no exception would wake it.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
             server.run("stdio")
         else:
-            server.run("streamable-http", host="127.0.0.1", port=port)
+            server.run("streamable-http", host=HOST, port=port)
+
+
+def _see_that_it_is_free(port: int) -> None:
+    try:
+        socket.create_server((HOST, port)).close()
+    except OSError as error:
+        raise UserError(
+            f"Port {port} cannot be listened on ({os.strerror(error.errno or 0)}): name another with --http."
+        ) from None

@@ -19,4 +19,5 @@ def serve(common: Common, host: str, port: int) -> None:
 
     with open_index(common.settings) as store:
         app = create_app(store, ReceiptStore(common.settings.home / "receipts"))
+        app.state.directory.warm()
         uvicorn.run(app, host=host, port=port, log_level="warning")

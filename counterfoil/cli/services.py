@@ -1,5 +1,7 @@
 """`counterfoil services` and `counterfoil service`: listings as of a block."""
 
+from itertools import islice
+
 import click
 
 from counterfoil.cli.options import Common, after, at, common, limit
@@ -13,9 +15,9 @@ from counterfoil.cli.output import (
     say,
     short,
 )
-from counterfoil.directory import Experience, StoredListings
+from counterfoil.directory import Directory, Experience, LiveListings, StoredListings
 from counterfoil.directory.listings import Placed
-from counterfoil.documents import best_answer, experience_answer, service_answer, services_answer
+from counterfoil.documents import MAX_GROUPS, best_answer, experience_answer, service_answer, services_answer
 from counterfoil.reading import open_index
 from counterfoil.routing.experience import NOTES_KEPT, rounded, sentence
 from indexer.errors import QuestionError
@@ -47,14 +49,14 @@ def services(
     Example: counterfoil services --best "bitcoin price" --need data:crypto
     """
     with open_index(common.settings) as store:
-        listings = StoredListings(store, at)
-        if task or need:
-            if category is not None:
-                raise QuestionError("A ranking is of all services: leave --category away.")
+        if task is not None or need is not None:
+            if category is not None or not (task or need):
+                raise QuestionError("A ranking is of all services, for a task or a need: name one, and no --category.")
+            listings = LiveListings(Directory(store), at)
             ranking = listings.best(task or "", need or "", routable=routable, after=after, limit=limit)
             _print_ranking(common, ranking, after)
             return
-        answer = listings.page(category, routable=routable, after=after, limit=limit)
+        answer = StoredListings(store, at).page(category, routable=routable, after=after, limit=limit)
     page = answer.value
     if common.json:
         print_json(services_answer(answer))
@@ -146,10 +148,12 @@ def _print_experience(known: Experience) -> None:
     if not known.needs:
         say("Nobody has said anything of this service yet.")
         return
-    groups = [*known.needs.items(), *known.tasks.items()]
+    groups = [*islice(known.needs.items(), MAX_GROUPS), *islice(known.tasks.items(), MAX_GROUPS)]
     print_table(("tool", "what was found"), [(tool, sentence(label, of)) for (tool, label), of in groups])
     notes = {note for of in known.needs.values() for note in of.notes}
     newest = sorted(notes, reverse=True)[:NOTES_KEPT]
+    if not newest:
+        return
     print_table(("session", "tool", "note"), [(short(session), tool, text) for _, session, tool, text in newest])
 
 

@@ -1,13 +1,13 @@
 """The directory of the newest block, moved on by the index's changes; of older blocks the database is asked."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Lock
 
 from counterfoil.directory.board import Board, Experience
 from counterfoil.directory.records import record_of
 from indexer.changes import Mark, listings_of, step_from
-from indexer.errors import QuestionError
+from indexer.errors import QuestionError, UnknownBlockError
 from indexer.query import Answer, AsOf, At, Store
 from indexer.records import FoundRecord, records_after, records_of
 from indexer.store.moment import moment_at
@@ -21,11 +21,16 @@ class Directory:
     """The newest indexed block's board. Threads may share one: who comes first reads what changed."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self.store = store
         self._lock = Lock()
         self._board = Board()
         self._mark: Mark | None = None
         self._as_of: AsOf | None = None
+
+    def warm(self) -> None:
+        """Read everything now, so that nobody has to wait for it; an empty index is read when it is asked for."""
+        with suppress(UnknownBlockError), self.board():
+            pass
 
     @contextmanager
     def board(self) -> Iterator[tuple[AsOf, Board]]:
@@ -40,7 +45,7 @@ class Directory:
             yield self._as_of, self._board
 
     def _advance(self) -> None:
-        with step_from(self._store, self._mark) as step:
+        with step_from(self.store, self._mark) as step:
             if step is None:
                 return
             board = Board() if step.after is None else self._board
@@ -61,7 +66,7 @@ def board_as_of(store: Store, at: At) -> tuple[AsOf, Board]:
         if len(records) > MAX_RECORDS_AS_OF:
             raise QuestionError(
                 f"By block {moment.as_of.block} there are more than {MAX_RECORDS_AS_OF} records, too many to add up "
-                "for one question: ask for the newest block, or for the experience of one service."
+                "for one question: ask for the newest block, without `at`."
             )
         _fill(board, map(moment.service_view, moment.all(moment.services().query)), records)
         return moment.as_of, board
@@ -69,7 +74,12 @@ def board_as_of(store: Store, at: At) -> tuple[AsOf, Board]:
 
 def experience_as_of(store: Store, service_ids: Sequence[int], at: At) -> Answer[dict[int, Experience]]:
     """Add up what was known of some services as of a block."""
-    answer = records_of(store, service_ids, at)
+    answer = records_of(store, service_ids, at, MAX_RECORDS_AS_OF + 1)
+    if len(answer.value) > MAX_RECORDS_AS_OF:
+        raise QuestionError(
+            f"By block {answer.as_of.block} these services have more than {MAX_RECORDS_AS_OF} records, too many to add "
+            "up for one question: ask for the newest block, without `at`, or for fewer services."
+        )
     known = {service_id: Experience() for service_id in service_ids}
     for found in answer.value:
         known[found.fact.service_id].add(record_of(found))

@@ -1,17 +1,20 @@
 """Listings with their experience as of a block: of the newest one from memory, of an older one from the database."""
 
 from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from counterfoil.directory.board import Board, Experience, Ranked
 from counterfoil.directory.directory import Directory, board_as_of, experience_as_of
 from indexer import query
+from indexer.errors import ForkError, QuestionError, UnknownBlockError
 from indexer.query import Answer, At, Page, Store, category_id
+from indexer.store.moment import bounded_id
 from indexer.views import AsOf, ServiceView
 
 Listed = tuple[ServiceView, Experience]
 Placed = tuple[Ranked, Experience]
-T = TypeVar("T")
+MAX_PLACES = 100_000
+"""The last place after which a page of a ranking may begin."""
 
 
 class AnyListings(Protocol):
@@ -28,34 +31,46 @@ class AnyListings(Protocol):
 
 
 class LiveListings:
-    """Listings of the newest indexed block."""
+    """Listings of the newest indexed block from memory; of another block, where one is named, from the database."""
 
-    def __init__(self, directory: Directory) -> None:
-        self._directory = directory
+    def __init__(self, directory: Directory, at: At = None) -> None:
+        self._directory, self._at = directory, at
+        self._stored = StoredListings(directory.store, at)
 
     def one(self, service_id: int) -> Answer[Listed | None]:
         """Give one listing."""
         with self._directory.board() as (as_of, board):
-            view = board.view(service_id)
-            return Answer(as_of, None if view is None else (view, board.experience(service_id)))
+            if self._is_at(as_of):
+                view = board.view(service_id)
+                return Answer(as_of, None if view is None else (view, board.experience(service_id)))
+        return self._stored.one(service_id)
 
     def page(self, category: str | None, *, routable: bool, after: int, limit: int) -> Answer[Page[Listed]]:
         """List services."""
         wanted = None if category is None else category_id(category)
+        bounded_id(after)
         with self._directory.board() as (as_of, board):
-            views, following = board.page(wanted, limit, after, routable=routable)
-            return Answer(as_of, Page(tuple((view, board.experience(view.service_id)) for view in views), following))
+            if self._is_at(as_of):
+                views, following = board.page(wanted, limit, after, routable=routable)
+                listed = tuple((view, board.experience(view.service_id)) for view in views)
+                return Answer(as_of, Page(listed, following))
+        return self._stored.page(category, routable=routable, after=after, limit=limit)
 
     def best(self, task: str, need: str, *, routable: bool, after: int, limit: int) -> Answer[Page[Placed]]:
         """Rank all listings."""
         with self._directory.board() as (as_of, board):
-            return _ranked(as_of, board, task, need, routable=routable, after=after, limit=limit)
+            if self._is_at(as_of):
+                return _ranked(as_of, board, task, need, routable=routable, after=after, limit=limit)
+        return self._stored.best(task, need, routable=routable, after=after, limit=limit)
+
+    def _is_at(self, as_of: AsOf) -> bool:
+        return self._at in {None, as_of.block, as_of.hash}
 
 
 class StoredListings:
     """Listings as of any block."""
 
-    def __init__(self, store: Store, at: At) -> None:
+    def __init__(self, store: Store, at: At = None) -> None:
         self._store, self._at = store, at
 
     def one(self, service_id: int) -> Answer[Listed | None]:
@@ -78,13 +93,18 @@ class StoredListings:
 
     def _known(self, views: Sequence[ServiceView], as_of: AsOf) -> tuple[Listed, ...]:
         # By its hash: were the block replaced in between, the answer must not be put together of two.
-        known = experience_as_of(self._store, [view.service_id for view in views], as_of.hash).value
+        try:
+            known = experience_as_of(self._store, [view.service_id for view in views], as_of.hash).value
+        except UnknownBlockError:
+            raise ForkError(f"Block {as_of.block} was replaced while it was read: ask again.") from None
         return tuple((view, known[view.service_id]) for view in views)
 
 
 def _ranked(
     as_of: AsOf, board: Board, task: str, need: str, *, routable: bool, after: int, limit: int
 ) -> Answer[Page[Placed]]:
+    if after > MAX_PLACES:
+        raise QuestionError(f"A ranking is given up to place {MAX_PLACES}: begin at an earlier one.")
     ranked = board.best(task, need, limit + 1, after, routable=routable)
     placed = tuple((one, board.experience(one.view.service_id)) for one in ranked[:limit])
-    return Answer(as_of, Page(placed, after + limit if len(ranked) > limit else None))
+    return Answer(as_of, Page(placed, after + limit if len(ranked) > limit and after + limit <= MAX_PLACES else None))

@@ -107,18 +107,18 @@ def _add_directory(server: MCPServer, tools: Toolbox) -> None:
     )
     @_told
     def note_tool(
-        session_id: Session, tool: Label, need: Label = "", task: Label = "", note: Note = ""
+        session: Session, tool: Label, need: Label = "", task: Label = "", note: Note = ""
     ) -> answers.NoteKept:
         """Keep need, task and one line about a tool in a local file, in the place of an earlier note of it.
 
         They enter the record of the session when it is signed. Tool, need and task have at most 64 bytes.
         """
         try:
-            kept = ToolNote(session_id=session_id, tool=tool, need=need, task=task, note=note)
+            kept = ToolNote(tool=tool, need=need, task=task, note=note)
         except ValidationError as error:
             wrong = error.errors()[0]
             raise ToolError(f"{wrong['loc'][0]} {wrong['msg'].removeprefix('Value error, ')}") from error
-        return tools.note_tool(kept)
+        return tools.note_tool(session, kept)
 
 
 def _add_decisions(server: MCPServer, tools: Toolbox) -> None:

@@ -9,15 +9,15 @@ from counterfoil.agent.notes import NoteBook, ToolNote
 from counterfoil.audit.opening import By, open_auditor
 from counterfoil.audit.report import session_document
 from counterfoil.decision import decide, next_draw
-from counterfoil.directory import AnyListings, Directory, LiveListings, StoredListings
+from counterfoil.directory import Directory, LiveListings
 from counterfoil.directory.listings import Listed
 from counterfoil.market import LiveMarket, snapshot
-from counterfoil.reading import open_index
 from counterfoil.receipt_store import ReceiptStore
 from counterfoil.receipts.canonical import document
 from indexer import query
 from indexer.errors import QuestionError
-from indexer.query import Answer, At, Store, named_block
+from indexer.query import Answer, AsOf, At, Store, named_block, open_store
+from indexer.rows import Session
 from indexer.settings import Settings
 
 
@@ -63,13 +63,10 @@ class Toolbox:
 
     def explain(self, session: str) -> answers.Explanation:
         """Give a session's receipt, with every reason."""
-        answer = query.session(self.store, session)
-        row = answer.value
-        if row is None:
-            raise QuestionError(f"There is no session {session[:80]} as of block {answer.as_of.block}.")
+        as_of, row = self._session(session)
         receipt = self.receipts.load(row.decision)
         return {
-            "as_of": documents.as_of_document(answer.as_of),
+            "as_of": documents.as_of_document(as_of),
             "session": documents.session_document(row),
             "reason": receipt.reason,
             "decision": document(receipt),
@@ -80,8 +77,9 @@ class Toolbox:
         with open_auditor(self.settings, by) as auditor:
             return session_document(auditor.session(session))
 
-    def note_tool(self, note: ToolNote) -> answers.NoteKept:
-        """Keep a note for the record of its session."""
+    def note_tool(self, session: str, note: ToolNote) -> answers.NoteKept:
+        """Keep a note for the record of a session of the index; the note itself need not name it."""
+        note = note.model_copy(update={"session_id": self._session(session)[1].session_id})
         path = self.notes.keep(note)
         return {
             "session_id": note.session_id,
@@ -92,9 +90,14 @@ class Toolbox:
             "kept_in": path.name,
         }
 
-    def _listings(self, at: str | None) -> AnyListings:
-        block = _block(at)
-        return LiveListings(self.directory) if block is None else StoredListings(self.store, block)
+    def _listings(self, at: str | None) -> LiveListings:
+        return LiveListings(self.directory, _block(at))
+
+    def _session(self, session: str) -> tuple[AsOf, Session]:
+        answer = query.session(self.store, session)
+        if answer.value is None:
+            raise QuestionError(f"There is no session {session[:80]} as of block {answer.as_of.block}.")
+        return answer.as_of, answer.value
 
 
 def _block(at: str | None) -> At:
@@ -104,6 +107,8 @@ def _block(at: str | None) -> At:
 @contextmanager
 def open_toolbox(settings: Settings) -> Iterator[Toolbox]:
     """Open the index that the settings name, and lay out the tools. Raises StoreError."""
-    with open_index(settings) as store:
+    with open_store(settings.database_url()) as store:
+        directory = Directory(store)
+        directory.warm()
         receipts, notes = ReceiptStore(settings.home / "receipts"), NoteBook(settings.home / "notes")
-        yield Toolbox(settings, store, LiveMarket(store), Directory(store), receipts, notes)
+        yield Toolbox(settings, store, LiveMarket(store), directory, receipts, notes)

@@ -203,14 +203,14 @@ def sentence(label: str, summary: Summary) -> str:
         parts.append(f"{rounded(worked * 100)}% ok")
     if latency is not None:
         parts.append(_duration(latency))
-    return f"Tested for {label}: {' · '.join(parts)}"
+    return f"{f'Tested for {label}' if label else 'Tested'}: {' · '.join(parts)}"
 
 
 def headline(needs: Mapping[tuple[str, str], Summary]) -> tuple[str, Summary] | None:
-    """Give the need that a listing was tried for most, and what was found; None where nobody has tried it."""
+    """Give the need that a listing was tried for most, a named one if there is one; None where nobody tried it."""
     if not needs:
         return None
-    tool, need = min(needs, key=lambda group: (-needs[group].runs, -needs[group].quality, group))
+    tool, need = min(needs, key=lambda group: (not group[1], -needs[group].runs, -needs[group].quality, group))
     return need, needs[tool, need]
 
 

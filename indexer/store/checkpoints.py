@@ -1,7 +1,7 @@
 """SQLite's log of writes goes into the file by a thread of its own, while the writer makes its next range.
 
-The database would do so within a commit, and a tenth of a backfill would be waiting for it. It still does where the
-log gets long all the same: that bounds the log, and tells the writer what is wrong where the thread got nowhere.
+The database would do so within a commit, and a tenth of a backfill would be waiting for it. It still does once the log
+has 128 MiB. What a checkpoint fails at harms nothing: the log stays, and commits tell what is wrong with that.
 """
 
 import sqlite3
@@ -33,8 +33,10 @@ class Checkpoints:
         """Work until `end`."""
         with suppress(sqlite3.Error), closing(sqlite3.connect(self._path, isolation_level=None)) as connection:
             connection.execute("PRAGMA synchronous=NORMAL")
-            while self._due.wait() and not self._over:
+            while self._due.wait():
                 self._due.clear()
+                if self._over:  # looked at after what would wipe out that it was said
+                    return
                 with suppress(sqlite3.Error):  # a full disk may be free again the next time
                     connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 

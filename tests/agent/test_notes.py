@@ -45,6 +45,18 @@ def test_tool_note__of_any_field__holds_as_many_bytes_as_the_ledger_takes(field,
         ToolNote(**given_ | {name: most + letter})
 
 
+def test_tool_note__with_a_line_end__says_so():
+    with pytest.raises(ValidationError, match="cannot be printed, such as a line end"):
+        ToolNote(tool="t", note="a\nb")
+
+
+def test_find__of_a_note_about_another_tool__says_which_file(book):
+    path = book.keep(ToolNote(session_id=SESSION, tool="quote"))
+    path.write_text(ToolNote(session_id=SESSION, tool="chart").model_dump_json())
+    with pytest.raises(UserError, match="is of another session or tool"):
+        book.find(SESSION, "quote")
+
+
 @pytest.mark.parametrize("data", [b"", b"{", b'{"session_id": 1}', b"x" * 10_000])
 def test_find__of_a_damaged_file__says_which(book, data):
     path = book.keep(ToolNote(session_id=SESSION, tool="quote"))

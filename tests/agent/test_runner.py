@@ -1,13 +1,18 @@
 """Jobs on a real chain, with real nodes and an index that follows."""
 
+import time
+from dataclasses import replace
+
 import pytest
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from counterfoil.agent.notes import ToolNote
 from counterfoil.agent.runner import Agent, Job
 from counterfoil.chain.errors import ChainError
 from counterfoil.receipts import ReceiptError
+from indexer import query
 from indexer.query import open_store
 from indexer.service import index_run
 from tests.support.market import broken, market, serving
@@ -39,6 +44,28 @@ def test_run__with_one_good_node__opens_calls_settles_rates_and_attests(scene):
         {"address": desk.experience.contract.address, "fromBlock": 0, "topics": [None, attempt.session_id]}
     )
     assert len(attested) == 1
+
+
+def test_run__with_a_note_about_the_tool__signs_what_it_says(scene):
+    class Notes:
+        def find(self, session_id, tool):
+            return ToolNote(session_id=session_id, tool=tool, task="bitcoin spot price", note="fast")
+
+    scene.node("olga", price=100)
+    store = scene.follow()
+    desk = replace(scene.desk("alice", store), notes=Notes())
+    (attempt,) = Agent(desk).run(job()).attempts
+    index_run_to(scene, store)
+    (found,) = query.experience_of(store, session_id=attempt.session_id).value.items
+    assert (found.fact.need, found.fact.task, found.fact.note) == ("data:crypto", "bitcoin spot price", "fast")
+
+
+def index_run_to(scene, store):
+    """Wait until the index that follows is at the chain's head."""
+    deadline = time.monotonic() + 20
+    while query.as_of(store).block < scene.world.chain.head().number:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_run__twice__links_the_second_receipt_to_the_first_and_spends_credit(scene):

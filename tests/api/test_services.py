@@ -68,7 +68,8 @@ def run(scene):
 def ask(api, path, **parameters):
     answer = api.get(path, params=parameters or None)
     assert answer.status_code == 200, answer.text
-    assert answer.headers["ETag"] == f'"{answer.json()["as_of"]["hash"]}"'
+    as_of = answer.json()["as_of"]
+    assert answer.headers["ETag"] == f'"{as_of["hash"]}{".final" * as_of["finalized"]}"'
     return answer.json()
 
 
@@ -112,7 +113,8 @@ def test_experience__of_a_service__is_by_need_and_by_task(api):
     assert {name: need[name] for name in ("runs", "judge_score", "cost_per_call", "notes")} == {
         "runs": 2, "judge_score": None, "cost_per_call": "100", "notes": [],
     }  # fmt: skip
-    assert ask(api, "/services/3/experience")["experience"] == {"needs": [], "tasks": []}
+    nothing = {"needs": [], "needs_in_all": 0, "tasks": [], "tasks_in_all": 0}
+    assert ask(api, "/services/3/experience")["experience"] == nothing
 
 
 @pytest.mark.parametrize(
@@ -129,6 +131,8 @@ def test_experience__of_a_service__is_by_need_and_by_task(api):
         ("/services/9", 404, "not-found", "there is no service 9"),
         ("/services/9/experience", 404, "not-found", "there is no service 9"),
         ("/services/x", 400, "bad-parameter", "service_id"),
+        ("/receipts/0x" + "%00" * 64, 400, "bad-question", "a digest is 0x and 64"),
+        ("/services/best?task=x&after=100001", 400, "bad-parameter", "after"),
         ("/health?x=1", 400, "bad-question", "there is no parameter 'x' here; there are: none"),
     ],
 )
@@ -154,3 +158,10 @@ def test_service_experience__in_the_terminal__shows_each_group(run):
     assert "quote  Tested for data:crypto: 2 runs · 100% ok" in out
     assert "quote  Tested for bitcoin spot price: 2 runs · 100% ok" in out
     assert "Nobody has said anything of this service yet." in run("service", 3, "--experience")
+
+
+@pytest.mark.parametrize("arguments", [["--best", ""], ["--need", ""], ["--best", "x", "--category", "y"]])
+def test_services__of_a_ranking_for_nothing_or_within_a_category__says_what_to_name(scene, arguments):
+    result = CliRunner(mix_stderr=False).invoke(main, ["services", *arguments, "--home", str(scene.settings.home)])
+    assert result.exit_code == 2
+    assert "name one, and no --category" in result.stderr

@@ -7,12 +7,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from counterfoil.directory import Directory, LiveListings, StoredListings, board_as_of, directory
+from counterfoil.directory import Directory, LiveListings, StoredListings, board_as_of, directory, listings
 from indexer import events as ev
-from indexer.errors import QuestionError, UnknownBlockError
+from indexer.errors import ForkError, QuestionError, UnknownBlockError
 from indexer.source import Source
 from indexer.store.writer import open_writer
-from tests.indexer.model import Chain, Node, attested, listed, load, opened, registered
+from tests.indexer.model import CLIENT, OPERATOR, Chain, Node, attested, listed, load, opened, registered
 
 EXAMPLES = {"sqlite": 15, "postgresql": 3}
 LABELS = ("bitcoin price", "bitcoin spot price", "weather in a town", "")
@@ -27,6 +27,8 @@ def events(draw):
             [
                 ev.PriceChanged(service, draw(st.integers(0, 20))),
                 ev.ServiceStatusChanged(service, draw(st.booleans())),
+                ev.EndpointChanged(1, draw(st.sampled_from(["http://here", "http://there"]))),
+                ev.NodeTransferred(1, draw(st.sampled_from([CLIENT, OPERATOR]))),
                 attested(
                     number, service, tool=draw(st.sampled_from(["curl", "chart"])), need=draw(st.sampled_from(NEEDS)),
                     task=draw(st.sampled_from(LABELS)), worked=draw(st.booleans()),
@@ -149,8 +151,8 @@ def test_live_listings__read_before_a_record__stay_as_they_were(writer, tried):
 
 
 def test_one__that_is_not_there__is_none_with_the_block(writer, tried):
-    for listings in (LiveListings(Directory(writer.store)), StoredListings(writer.store, None)):
-        answer = listings.one(9)
+    for made in (LiveListings(Directory(writer.store)), StoredListings(writer.store, None)):
+        answer = made.one(9)
         assert (answer.value, answer.as_of.block) == (None, tried.head)
 
 
@@ -158,9 +160,43 @@ def test_board_as_of__with_too_many_records__says_what_can_be_asked(writer, trie
     monkeypatch.setattr(directory, "MAX_RECORDS_AS_OF", 2)
     with pytest.raises(QuestionError, match=f"By block {tried.head} there are more than 2 records"):
         board_as_of(writer.store, None)
+    with pytest.raises(QuestionError, match="these services have more than 2 records"):
+        StoredListings(writer.store, None).one(1)
     assert board_as_of(writer.store, tried.head - 1)[1].experience(1).needs["curl", "data:crypto"].runs == 2
 
 
 def test_board__of_an_empty_index__says_so(writer):
     with pytest.raises(UnknownBlockError, match="is empty"), Directory(writer.store).board():
         pass
+
+
+def test_live_listings__as_of_a_block__ask_the_database_only_where_it_is_not_the_newest(writer, tried, monkeypatch):
+    monkeypatch.setattr(directory, "MAX_RECORDS_AS_OF", 0)
+    newest = Directory(writer.store)
+    ask = {"routable": False, "after": 0, "limit": 9}
+    with newest.board() as (as_of, _):
+        pass
+    for at in (None, as_of.block, as_of.hash):
+        assert LiveListings(newest, at).best("bitcoin", "", **ask).as_of == as_of
+    with pytest.raises(QuestionError, match="too many to add up"):
+        LiveListings(newest, as_of.block - 1).best("bitcoin", "", **ask)
+
+
+@pytest.mark.parametrize(
+    "kind", [lambda store: LiveListings(Directory(store)), lambda store: StoredListings(store, None)]
+)
+def test_listings__after_what_no_page_reaches__say_so(writer, tried, kind):
+    made = kind(writer.store)
+    with pytest.raises(QuestionError, match="past 2"):
+        made.page(None, routable=False, after=2**63, limit=1)
+    with pytest.raises(QuestionError, match="up to place 100000"):
+        made.best("bitcoin", "", routable=False, after=10**30, limit=1)
+
+
+def test_stored_listings__of_a_block_that_is_replaced_meanwhile__ask_to_be_asked_again(writer, tried, monkeypatch):
+    def replaced(*_):
+        raise UnknownBlockError("The index holds no block with this hash")
+
+    monkeypatch.setattr(listings, "experience_as_of", replaced)
+    with pytest.raises(ForkError, match="was replaced while it was read: ask again"):
+        StoredListings(writer.store, None).one(1)

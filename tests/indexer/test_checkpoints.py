@@ -112,3 +112,19 @@ def test_wrote__after_a_checkpoint_that_failed__tries_again(path, written, monke
         running.wrote(checkpoints._ROWS)
         monkeypatch.undo()
         wait_until(lambda: rows_in_the_file_alone(path) == 1)
+
+
+def test_end__between_a_look_and_a_clearing__is_heard(path, written):
+    running = checkpoints.Checkpoints(str(path))
+
+    class Event(threading.Event):
+        def clear(self):
+            running.end()
+            super().clear()
+
+    running._due = Event()
+    thread = threading.Thread(target=running.run, daemon=True)
+    thread.start()
+    running.wrote(checkpoints._ROWS)
+    thread.join(PATIENCE)
+    assert not thread.is_alive()

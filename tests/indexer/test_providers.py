@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import pytest
 
+from indexer import providers
 from indexer.errors import (
     BadAnswerError,
     HistoryPrunedError,
@@ -396,3 +397,25 @@ def test_fetch_all__with_a_reader_that_nobody_started__reads_as_much_as_it_may(c
     reader.is_starting = False
     provider = Provider("", Source(Node(chain), chain.deployment()), RangeSize(20, 20), reader, 1)
     assert [len(fetched.headers) for fetched in provider.fetch_all(1, 35)] == [20, 15]
+
+
+def test_fetch_all__while_a_reader_never_gets_ready__reads_as_much_as_it_may_after_some_ranges(monkeypatch):
+    monkeypatch.setattr(providers, "_RANGES_UNTIL_READY", 2)
+    chain = busy_chain()
+    provider = Provider("", Source(Node(chain), chain.deployment()), RangeSize(20, 20), Starting(), 1)
+    assert [len(fetched.headers) for fetched in provider.fetch_all(1, 42)] == [10, 10, 20, 2]
+
+
+def test_fetch_all__that_fails_while_a_reader_starts__learns_nothing_from_that():
+    def fail(*_):
+        raise UnavailableError("The node is gone; waiting.")
+
+    chain, size = busy_chain(), RangeSize(20, 40)
+    source = Source(Node(chain), chain.deployment())
+    source.fetch = fail
+    for starting, blocks in ((True, 20), (False, 10)):
+        reader = Starting()
+        reader.is_starting = starting
+        with suppress(UnavailableError):
+            next(Provider("", source, size, reader, 1).fetch_all(1, 42))
+        assert size.blocks == blocks

@@ -1,6 +1,7 @@
 """The tools through a real client of the official SDK: over standard input and output, and over HTTP."""
 
 import json
+import signal
 import socket
 import subprocess
 import sys
@@ -28,7 +29,7 @@ TOOLS = {
     "counterfoil_audit": (answers.Audit, {"session": "1"}),
     "counterfoil_note_tool": (
         answers.NoteKept,
-        {"session_id": "0x" + "ab" * 32, "tool": "quote", "need": "data:crypto", "note": "fast"},
+        {"session": "1", "tool": "quote", "need": "data:crypto", "note": "fast"},
     ),
 }
 WRONG = [
@@ -42,8 +43,10 @@ WRONG = [
     ("counterfoil_route", {"category": CATEGORY, "client": "me"}, "not 0x and 40 hex digits"),
     ("counterfoil_explain", {"session": "99"}, "There is no session 99"),
     ("counterfoil_audit", {"session": "nothing"}, "session"),
-    ("counterfoil_note_tool", {"session_id": "12", "tool": "x"}, "'12' is no session"),
-    ("counterfoil_note_tool", {"session_id": "0x" + "ab" * 32, "tool": "é" * 33}, "tool is longer than 64 bytes"),
+    ("counterfoil_note_tool", {"session": "99", "tool": "x"}, "There is no session 99"),
+    ("counterfoil_note_tool", {"session": "1", "tool": ""}, "A note is about a tool"),
+    ("counterfoil_note_tool", {"session": "1", "tool": "é" * 33}, "tool is longer than 64 bytes"),
+    ("counterfoil_note_tool", {"session": "1", "tool": "x", "note": "two\nlines"}, "note holds a letter"),
 ]
 
 
@@ -96,7 +99,8 @@ def test_call_tool__of_each__answers_in_its_form(server, scene):  # noqa: F811
     assert found["counterfoil_route"]["decision"]["request"]["client"] == NOBODY
     assert found["counterfoil_explain"]["session"]["service_id"] == 1
     assert (found["counterfoil_audit"]["outcome"], found["counterfoil_audit"]["by"]["state"]) == ("ok", "ok")
-    note = NoteBook(scene.settings.home / "notes").find("0x" + "ab" * 32, "quote")
+    session_id = found["counterfoil_explain"]["session"]["session_id"]
+    note = NoteBook(scene.settings.home / "notes").find(session_id, "quote")
     assert (note.need, note.task, note.note) == ("data:crypto", "", "fast")
 
 
@@ -138,3 +142,23 @@ def test_mcp__without_an_index__says_how_to_build_one(tmp_path, server):
     )
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "build it with `counterfoil index run`" in ended.stderr
+
+
+def test_mcp__over_a_port_that_is_taken__says_to_name_another(server):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        ended = subprocess.run(
+            [server.command, *server.args, "--http", str(port)], check=False, capture_output=True, text=True, timeout=60
+        )
+    assert ended.returncode == 2
+    assert f"Port {port} cannot be listened on (Address already in use): name another with --http." in ended.stderr
+
+
+def test_mcp__that_is_interrupted__ends(server):
+    running = subprocess.Popen([server.command, *server.args], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    with running:
+        running.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+        running.stdin.flush()
+        assert running.stdout.readline()  # it listens
+        running.send_signal(signal.SIGINT)
+        assert running.wait(PATIENCE) == -signal.SIGINT
