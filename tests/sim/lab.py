@@ -13,9 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from unittest import mock
 
 from indexer.errors import IndexerError
 from indexer.notices import Retried
+from indexer.reading import Reader
 from indexer.service import index_run
 from indexer.settings import Settings
 from indexer.store.compare import examine
@@ -55,6 +57,21 @@ class Hurry(threading.Event):
     def wait(self, timeout=None):
         self.pauses.append(timeout)
         return super().wait(LONGEST_PAUSE if timeout is None else min(timeout, LONGEST_PAUSE))
+
+
+@contextmanager
+def ready_readers():
+    """Have a process that reads be waited for: these chains are so short that they would be read before it begins."""
+    start = Reader.start
+
+    def start_and_wait(self):
+        start(self)
+        deadline = time.monotonic() + ARRIVAL_SECONDS
+        while self.is_usable and not self.is_ready and time.monotonic() < deadline:
+            time.sleep(LONGEST_PAUSE)
+
+    with mock.patch.object(Reader, "start", start_and_wait):
+        yield
 
 
 @dataclass
@@ -114,7 +131,8 @@ class Lab:
     def run(self, **changes):
         """Catch up once; gives the error that ended it."""
         try:
-            self.result = index_run(self.settings(**changes), observer=self.observe, stop=self.stop)
+            with ready_readers():
+                self.result = index_run(self.settings(**changes), observer=self.observe, stop=self.stop)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is judged
             return error
         return None
@@ -122,11 +140,12 @@ class Lab:
     @contextmanager
     def following(self, **changes):
         """Follow the chain in a thread until the block ends."""
-        running = Running(self, self.settings(**changes))
-        try:
-            yield running
-        finally:
-            running.end()
+        with ready_readers():
+            running = Running(self, self.settings(**changes))
+            try:
+                yield running
+            finally:
+                running.end()
 
     def follow_to_head(self, **changes):
         """Follow until the chain's head is indexed; gives what kept it from that."""
