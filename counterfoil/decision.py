@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from counterfoil.market import Snapshot
+from counterfoil.market import LiveMarket, Snapshot, snapshot
 from counterfoil.receipts import Receipt, ReceiptError, Request, build
 from indexer import query
-from indexer.query import Store
+from indexer.query import AsOf, At, Store
 
 NOBODY = "0x" + "0" * 40
 """The client of a draw that nobody makes: its weights and chances are everybody's."""
@@ -27,6 +27,18 @@ def decide(snapshot: Snapshot, contracts: Mapping[str, str], client: str, nonce:
     except ReceiptError as error:
         # The words of a receipt's field, told of the argument that it came from.
         raise ReceiptError(str(error).removeprefix("request.")) from error
+
+
+def decide_next(
+    market: LiveMarket, category: str, at: At, client: str, nonce: int | None, cap: int | None
+) -> tuple[AsOf, Receipt]:
+    """The block and the receipt of a client's draw, by default its next one: as of the newest block from memory.
+
+    Raises what `decide` and a market's `snapshot` raise.
+    """
+    found = market.snapshot(category) if at is None else snapshot(market.store, category, at)
+    draw = next_draw(market.store, client, found.as_of.block) if nonce is None else nonce
+    return found.as_of, decide(found, market.head().addresses, client.lower(), draw, cap)
 
 
 def next_draw(store: Store, client: str, block: int) -> int:

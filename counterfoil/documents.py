@@ -6,6 +6,7 @@ from typing import Final
 
 from counterfoil import answers
 from counterfoil.directory import Experience, Ranked
+from counterfoil.directory.board import reputation
 from counterfoil.directory.listings import Listed, Placed
 from counterfoil.receipts import Receipt, digest, policy_name
 from counterfoil.receipts.canonical import document
@@ -51,7 +52,7 @@ def service_document(view: ServiceView, known: Experience) -> answers.Service:
         "headroom": str(_headroom(view)),
         "rating_sum": view.rating_sum,
         "rating_count": view.rating_count,
-        "reputation": _ratio(Fraction(view.rating_sum, 100 * view.rating_count) if view.rating_count else None),
+        "reputation": _ratio(reputation(view)),
         "tested": sentence(*found) if found else None,
     }
 

@@ -20,6 +20,9 @@ OPEN, CLOSING, SETTLED = range(1, 4)
 DISPUTE_OPEN = 1
 """Status of a dispute that is not ended, as DisputeCourt counts it."""
 
+NO_JUDGE = 255
+"""The judge's score of a record that nobody judged, as ExperienceLedger holds it."""
+
 WEIGHT_LIMIT = 2**121
 """ReputationLedger stops weighing a node's ratings by what was paid once the weight would reach this."""
 

@@ -21,10 +21,10 @@ from counterfoil.market import Snapshot
 from counterfoil.node.vouchers import Refusal, Voucher
 from counterfoil.receipts import Policy, Receipt, Request, Skipped, build
 from indexer import query
+from indexer.rows import NO_JUDGE
 
 MAX_ATTEMPTS = 4
 MAX_DRAWS = 5
-NO_JUDGE = 255
 MEDIAN_SAMPLE = 100
 INDEX_POLLS = 100
 INDEX_POLL_SECONDS = 0.1

@@ -9,9 +9,9 @@ from fastapi.responses import JSONResponse, Response
 
 from counterfoil import __version__, answers, documents
 from counterfoil.api import problems
-from counterfoil.decision import NOBODY, decide, next_draw
+from counterfoil.decision import NOBODY, decide_next
 from counterfoil.directory import MAX_PLACES, Directory, LiveListings
-from counterfoil.market import LiveMarket, snapshot
+from counterfoil.market import LiveMarket
 from counterfoil.receipt_store import ReceiptStore
 from counterfoil.receipts.model import SAFE_INTEGER
 from counterfoil.routing.lottery import NO_CAP
@@ -152,7 +152,6 @@ def experience(request: Request, listings: Listings, service_id: Id) -> Response
 @router.get("/route", response_model=answers.RouteAnswer)
 def route(
     request: Request,
-    store: Asked,
     at: AtBlock,
     category: Category,
     client: Annotated[str, Query(max_length=ADDRESS_LENGTH)] = NOBODY,
@@ -160,11 +159,8 @@ def route(
     nonce: Nonce = None,
 ) -> Response:
     """What the lottery would choose for a client's next draw, with every reason. Nothing is opened or written."""
-    live: LiveMarket = request.app.state.market
-    found = live.snapshot(category) if at is None else snapshot(store, category, at)
-    draw = next_draw(store, client, found.as_of.block) if nonce is None else nonce
-    receipt = decide(found, live.head().addresses, client.lower(), draw, cap)
-    return respond(request, documents.route_answer(found.as_of, receipt))
+    decided = decide_next(request.app.state.market, category, at, client, nonce, cap)
+    return respond(request, documents.route_answer(*decided))
 
 
 @router.get("/nodes", response_model=answers.NodesAnswer)

@@ -17,6 +17,11 @@ from indexer.views import ServiceView
 _UNRATED = Fraction(1, 2)  # as the lottery counts it (design section 5)
 
 
+def reputation(view: ServiceView) -> Fraction | None:
+    """Give the mean score of a listing's node, from 0 to 1; None where it is unrated."""
+    return Fraction(view.rating_sum, 100 * view.rating_count) if view.rating_count else None
+
+
 @dataclass(frozen=True, slots=True)
 class Ranked:
     """A listing in its place: what it is, and why it stands there."""
@@ -119,6 +124,5 @@ class Board:
     def _listing(self, service_id: int) -> Listing:
         view = self._views[service_id]
         known = self.experience(service_id)
-        rated = view.rating_count
-        rating = Fraction(view.rating_sum, 100 * rated) if rated else _UNRATED
-        return Listing(service_id, view.price, rating, known.needs, known.tasks)
+        rating = reputation(view)
+        return Listing(service_id, view.price, _UNRATED if rating is None else rating, known.needs, known.tasks)

@@ -1,7 +1,6 @@
 """Listings with their experience as of a block: of the newest one from memory, of an older one from the database."""
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from counterfoil.directory.board import Board, Experience, Ranked
 from counterfoil.directory.directory import Directory, board_as_of, experience_as_of
@@ -17,21 +16,8 @@ MAX_PLACES = 100_000
 """The last place after which a page of a ranking may begin."""
 
 
-class AnyListings(Protocol):
-    """Questions about listings as of one block. Each raises UnknownBlockError for a block that the index lacks."""
-
-    def one(self, service_id: int) -> Answer[Listed | None]:
-        """Give one listing, None where there is none."""
-
-    def page(self, category: str | None, *, routable: bool, after: int, limit: int) -> Answer[Page[Listed]]:
-        """List services by id beyond `after`: all, or those of a category, or only the routable ones."""
-
-    def best(self, task: str, need: str, *, routable: bool, after: int, limit: int) -> Answer[Page[Placed]]:
-        """Rank all listings for a task and a need; `after` and `next` are places."""
-
-
 class LiveListings:
-    """Listings of the newest indexed block from memory; of another block, where one is named, from the database."""
+    """What `StoredListings` answers: as of the newest indexed block from memory, of another from the database."""
 
     def __init__(self, directory: Directory, at: At = None) -> None:
         self._directory, self._at = directory, at
@@ -68,26 +54,26 @@ class LiveListings:
 
 
 class StoredListings:
-    """Listings as of any block."""
+    """Listings as of any block. Raises UnknownBlockError for one that the index lacks."""
 
     def __init__(self, store: Store, at: At = None) -> None:
         self._store, self._at = store, at
 
     def one(self, service_id: int) -> Answer[Listed | None]:
-        """Give one listing."""
+        """Give one listing, None where there is none."""
         answer = query.service(self._store, service_id, self._at)
         found = self._known([answer.value] if answer.value else [], answer.as_of)
         return Answer(answer.as_of, found[0] if found else None)
 
     def page(self, category: str | None, *, routable: bool, after: int, limit: int) -> Answer[Page[Listed]]:
-        """List services."""
+        """List services by id beyond `after`: all, or those of a category, or only the routable ones."""
         answer = query.services(
             self._store, category=category, routable=routable, after=after, limit=limit, at=self._at
         )  # fmt: skip
         return Answer(answer.as_of, Page(self._known(answer.value.items, answer.as_of), answer.value.next))
 
     def best(self, task: str, need: str, *, routable: bool, after: int, limit: int) -> Answer[Page[Placed]]:
-        """Rank all listings; QuestionError where by then there were too many records."""
+        """Rank all listings, `after` and `next` being places; QuestionError where there were too many records."""
         as_of, board = board_as_of(self._store, self._at)
         return _ranked(as_of, board, task, need, routable=routable, after=after, limit=limit)
 

@@ -2,9 +2,7 @@
 
 from counterfoil.routing.experience import Record
 from indexer.records import FoundRecord
-
-UNJUDGED = 255
-"""What the ledger holds as the judge's score of a record that nobody judged."""
+from indexer.rows import NO_JUDGE
 
 
 def record_of(found: FoundRecord) -> Record:
@@ -18,7 +16,7 @@ def record_of(found: FoundRecord) -> Record:
         task=fact.task,
         worked=fact.worked,
         calls=fact.calls,
-        judge_score=None if fact.judge_score == UNJUDGED else fact.judge_score,
+        judge_score=None if fact.judge_score == NO_JUDGE else fact.judge_score,
         latency_ms=fact.latency_ms,
         cost=fact.cost,
         price=found.price,

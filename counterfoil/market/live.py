@@ -29,7 +29,7 @@ class LiveMarket:
     """The newest indexed block's market. Threads may share one: who comes first reads what changed."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self.store = store
         self._lock = Lock()
         self._head: Head | None = None
 
@@ -39,7 +39,7 @@ class LiveMarket:
         Raises UnknownBlockError while the index is empty, StoreError when it has become another deployment's.
         """
         with self._lock:
-            changes = changes_since(self._store, self._head.mark if self._head else None)
+            changes = changes_since(self.store, self._head.mark if self._head else None)
             if changes is not None:
                 self._head = advance(self._head, changes)
             assert self._head is not None  # noqa: S101 - without a mark there are always changes
@@ -50,7 +50,7 @@ class LiveMarket:
         head = self.head()
         slate = head.slates.get(category_id(category), _NOBODY)
         if slate is None:
-            return snapshot(self._store, category)  # says which row it is
+            return snapshot(self.store, category)  # says which row it is
         return Snapshot(head.as_of, category, slate)
 
 

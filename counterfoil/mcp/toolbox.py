@@ -8,10 +8,10 @@ from counterfoil import answers, documents
 from counterfoil.agent.notes import NoteBook, ToolNote
 from counterfoil.audit.opening import By, open_auditor
 from counterfoil.audit.report import session_document
-from counterfoil.decision import decide, next_draw
+from counterfoil.decision import decide_next
 from counterfoil.directory import Directory, LiveListings
 from counterfoil.directory.listings import Listed
-from counterfoil.market import LiveMarket, snapshot
+from counterfoil.market import LiveMarket
 from counterfoil.receipt_store import ReceiptStore
 from counterfoil.receipts.canonical import document
 from indexer import query
@@ -55,11 +55,7 @@ class Toolbox:
         self, category: str, client: str, cap: int | None, nonce: int | None, at: str | None
     ) -> answers.RouteAnswer:
         """Say what the lottery would choose."""
-        block = _block(at)
-        found = self.market.snapshot(category) if block is None else snapshot(self.store, category, block)
-        draw = next_draw(self.store, client, found.as_of.block) if nonce is None else nonce
-        receipt = decide(found, self.market.head().addresses, client.lower(), draw, cap)
-        return documents.route_answer(found.as_of, receipt)
+        return documents.route_answer(*decide_next(self.market, category, _block(at), client, nonce, cap))
 
     def explain(self, session: str) -> answers.Explanation:
         """Give a session's receipt, with every reason."""
