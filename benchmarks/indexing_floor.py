@@ -12,9 +12,11 @@ from urllib.parse import urlsplit
 
 import orjson
 from psycopg import sql
+from sqlalchemy.dialects import postgresql
 
 from benchmarks.indexing_chain import TradedChain
 from indexer.decode import LogDecoder
+from indexer.store.bulk import type_name
 from indexer.store.database import Store
 from indexer.store.tables import METADATA
 
@@ -83,7 +85,10 @@ def _insert_sqlite(driver: sqlite3.Connection, rows: Rows) -> None:
 def _copy(driver: Any, rows: Rows) -> None:  # noqa: ANN401 - psycopg's connection
     with driver.cursor() as cursor:
         for name, some in rows.items():
-            with cursor.copy(sql.SQL("COPY {} FROM STDIN").format(sql.Identifier(name))) as copy:
+            kinds = [type_name(column.type, postgresql.dialect()) for column in METADATA.tables[name].columns]  # type: ignore[no-untyped-call]
+            statement = sql.SQL("COPY {} FROM STDIN (FORMAT BINARY)").format(sql.Identifier(name))
+            with cursor.copy(statement) as copy:
+                copy.set_types(kinds)
                 for row in some:
                     copy.write_row(row)
 

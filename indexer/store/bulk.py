@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection, Dialect, Table
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.types import TypeEngine
 
 from indexer.store.types import Uint256, stored
 
@@ -23,7 +24,8 @@ def insert_rows(connection: Connection, table: Table, columns: Sequence[str], ro
     names = ", ".join(map(connection.dialect.identifier_preparer.quote, columns))
     target = f"{connection.dialect.identifier_preparer.format_table(table)} ({names})"
     if connection.dialect.name == "postgresql":
-        _copy(connection, f"COPY {target} FROM STDIN", values)
+        kinds = [type_name(table.c[name].type, connection.dialect) for name in columns]
+        _copy(connection, f"COPY {target} FROM STDIN (FORMAT BINARY)", kinds, values)
     else:
         places = ", ".join("?" * len(columns))
         connection.exec_driver_sql(f"INSERT INTO {target} VALUES ({places})", values)  # noqa: S608
@@ -37,8 +39,8 @@ def close_versions(
         return
     if connection.dialect.name == "postgresql":
         same = " AND ".join(f"{table.name}.{name} = closed.{name}" for name in key)
-        types = [table.c[name].type.compile(connection.dialect) for name in ("valid_from", *key)]
-        arrays = ", ".join(f"CAST(%s AS {kind.split()[0]}[])" for kind in types)
+        types = [type_name(table.c[name].type, connection.dialect) for name in ("valid_from", *key)]
+        arrays = ", ".join(f"CAST(%s AS {kind}[])" for kind in types)
         connection.exec_driver_sql(
             f"UPDATE {table.name} SET valid_to = closed.ends "  # noqa: S608
             f"FROM unnest({arrays}) AS closed (ends, {', '.join(key)}) WHERE {same} AND valid_to IS NULL",
@@ -61,9 +63,15 @@ def _bound(
     return list(zip(*by_column, strict=True))
 
 
-def _copy(connection: Connection, statement: str, rows: list[tuple[Value, ...]]) -> None:
+def type_name(kind: TypeEngine[Any], dialect: Dialect) -> str:
+    """Give the name of a column's type in PostgreSQL, without its size and collation."""
+    return kind.compile(dialect).split("(")[0].split()[0].lower()
+
+
+def _copy(connection: Connection, statement: str, kinds: list[str], rows: list[tuple[Value, ...]]) -> None:
     driver: Any = connection.connection.dbapi_connection
     with _driver_errors(connection, statement), driver.cursor() as cursor, cursor.copy(statement) as copy:
+        copy.set_types(kinds)  # a binary COPY converts nothing: each value has to be of its column's type
         for row in rows:
             copy.write_row(row)
 

@@ -1,4 +1,4 @@
-"""The current rows of a database as the fold reads them, cached for one transaction."""
+"""The current rows of a database as the fold reads them, cached from one transaction to the next."""
 
 from collections.abc import Callable, Iterable, Mapping, Set
 
@@ -15,11 +15,20 @@ class CurrentRows:
     """Reads rows through a connection; valid as long as only `apply` changes them."""
 
     def __init__(self, connection: Connection) -> None:
+        """Know nothing yet; `session_count` is read at once."""
         self._connection = connection
         self._rows: dict[type[Versioned], dict[Key, Versioned | None]] = {row_type: {} for row_type in VERSIONED}
         self._stored: dict[type[Versioned], set[Key]] = {row_type: set() for row_type in VERSIONED}
         sessions = table_of(Session)
         self._session_count = connection.execute(select(func.max(sessions.c.number))).scalar() or 0
+
+    def __len__(self) -> int:
+        return sum(map(len, self._rows.values()))
+
+    def go_on(self, connection: Connection) -> "CurrentRows":
+        """Read what is still unread through another transaction, which finds what this one left."""
+        self._connection = connection
+        return self
 
     def get(self, row_type: type[V], key: Key) -> V | None:
         """Give the current row of a key."""
@@ -33,8 +42,12 @@ class CurrentRows:
         return self._session_count
 
     def stored(self, row_type: type[Versioned]) -> Set[Key]:
-        """Give the keys of which the database, before this transaction, had a current row, as far as they were read."""
+        """Give the keys of which the database has a current row, as far as they were read or `store` told."""
         return self._stored[row_type]
+
+    def store(self, row_type: type[Versioned], keys: Iterable[Key]) -> None:
+        """Take note that the database has current rows of these keys now."""
+        self._stored[row_type].update(keys)
 
     def prefetch(self, keys: Mapping[type[Versioned], Iterable[Key]]) -> None:
         """Read rows that are not read yet, many a query."""

@@ -56,6 +56,7 @@ class Store:
         """Open a transaction that writes: all of it is kept, or nothing when an exception leaves the block."""
         with database_sentences(self.label), self._writing() as connection, connection.begin():
             _lift_time_limit(connection)
+            _commit_without_waiting(connection)
             yield connection
 
     @contextmanager
@@ -292,3 +293,9 @@ def _check_server(store: Store) -> None:
 def _lift_time_limit(connection: Connection) -> None:
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
+
+
+def _commit_without_waiting(connection: Connection) -> None:
+    """Do as SQLite does here: a power cut may lose the last ranges, whole, and the chain gives them again."""
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql("SET LOCAL synchronous_commit = off")

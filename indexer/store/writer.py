@@ -1,7 +1,7 @@
 """Writing a range, undoing blocks, and rebuilding: each one transaction, by the one process that holds the lock."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,6 +24,8 @@ from indexer.store.retention import need_raw_logs, prune_raw_logs
 from indexer.store.tables import BLOCK, CURSOR, META, QUARANTINE, RAW_LOG, table_of
 
 _BLOCKS_A_STEP = 1000  # of a rebuild, so that its memory stays bounded
+_ROWS_KEPT = 20_000
+"""How many current rows are kept in memory from one range to the next, at most: some 20 MB."""
 
 
 class Writer:
@@ -33,6 +35,7 @@ class Writer:
         self.store = store
         self.deployment = deployment
         self.decoder = LogDecoder(deployment.addresses())
+        self._kept: tuple[str, CurrentRows] | None = None  # rows as they are after the block of this hash
 
     def cursor(self) -> Cursor | None:
         """Give the last block that is indexed, None for an empty index."""
@@ -42,7 +45,8 @@ class Writer:
     def append(self, headers: Sequence[Header], logs: Sequence[Log], finalized: int | None) -> None:
         """Write consecutive blocks that follow the cursor."""
         with self.store.write() as connection:
-            self._append(connection, headers, logs, finalized)
+            state = self._append(connection, headers, logs, finalized)
+        self._keep(headers[-1], state)
         self.store.wrote(len(headers) + len(logs))
 
     def replace_from(
@@ -51,7 +55,8 @@ class Writer:
         """Undo every block above `ancestor` and write the new branch's blocks, in one transaction."""
         with self.store.write() as connection:
             roll_back(connection, ancestor)
-            self._append(connection, headers, logs, finalized)
+            state = self._append(connection, headers, logs, finalized)
+        self._keep(headers[-1], state)
 
     def prune(self, keep_blocks: int) -> int:
         """Let raw logs go that lie more than `keep_blocks` below the final block: one bounded step; gives how many."""
@@ -63,6 +68,7 @@ class Writer:
 
         Raises StoreError where raw logs were pruned.
         """
+        self._kept = None
         with self.store.write() as connection:
             need_raw_logs(connection, self.deployment.first_block, self.store.label)
             _clear_projections(connection)
@@ -78,13 +84,29 @@ class Writer:
 
     def _append(
         self, connection: Connection, headers: Sequence[Header], logs: Sequence[Log], finalized: int | None
-    ) -> None:
-        state = CurrentRows(connection)
+    ) -> CurrentRows:
         before = _digest_before(connection, headers[0])
+        state = self._rows_after(headers[0].parent_hash, connection)
         folded = fold_range(headers, logs, self.decoder, state, before)
         _write_source(connection, folded)
         _write_projections(connection, folded, state)
         _move_cursor(connection, headers[-1], finalized)
+        return state
+
+    def _rows_after(self, block_hash: str, connection: Connection) -> CurrentRows:
+        """Give the current rows after a block, which the database's newest one was seen to be.
+
+        Rows follow from the blocks (law 2), so those that are kept hold after their own block, whatever happened in
+        between. They are taken out: a transaction that fails leaves them half changed.
+        """
+        kept, self._kept = self._kept, None
+        if kept is None or kept[0] != block_hash:
+            return CurrentRows(connection)
+        return kept[1].go_on(connection)
+
+    def _keep(self, header: Header, state: CurrentRows) -> None:
+        if len(state) <= _ROWS_KEPT:
+            self._kept = header.hash, state
 
 
 @contextmanager
@@ -155,14 +177,14 @@ def _write_projections(connection: Connection, folded: Sequence[FoldedBlock], st
             facts[type(item.fact)].append((number, item.log_index, *values_of(item.fact)))
         rejected += [(number, item.log_index, item.reason) for item in block.changes.rejections]
     for row_type, begun in versions.items():
-        _write_versions(connection, row_type, begun, state.stored(row_type))
+        _write_versions(connection, row_type, begun, state)
     for fact_type, rows in facts.items():
         insert_rows(connection, table_of(fact_type), ("valid_from", "log_index", *columns_of(fact_type)), rows)
     insert_rows(connection, QUARANTINE, _REJECTION_COLUMNS, rejected)
 
 
 def _write_versions(
-    connection: Connection, row_type: type[Versioned], begun: Sequence[_Begun], stored: Set[Key]
+    connection: Connection, row_type: type[Versioned], begun: Sequence[_Begun], state: CurrentRows
 ) -> None:
     """Close the versions that the database held, then insert the new ones with both ends already known."""
     ends: dict[Key, int] = {}  # where the next version of a key begins, seen from the last one on
@@ -171,8 +193,9 @@ def _write_versions(
         key = key_of(row)
         added.append((number, ends.get(key), *values_of(row)))
         ends[key] = number
-    table = table_of(row_type)
+    table, stored = table_of(row_type), state.stored(row_type)
     close_versions(connection, table, row_type.KEY, [(end, *key) for key, end in ends.items() if key in stored])
+    state.store(row_type, ends)
     insert_rows(connection, table, ("valid_from", "valid_to", *columns_of(row_type)), added[::-1])
 
 

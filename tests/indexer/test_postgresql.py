@@ -164,11 +164,13 @@ def test_run_once__through_a_restart_of_the_server__waits_and_goes_on(own_server
             assert everything(writer.store) == everything(clean.store)
 
 
-def test_run_once__with_a_server_that_stays_away__ends_with_a_sentence_and_half_writes_nothing(own_server, chain):
-    written = []
+def test_run_once__with_a_server_that_stays_away__ends_with_a_sentence_and_half_writes_nothing(
+    own_server, chain, tmp_path
+):
+    written = [None]
 
     def stop(notice):
-        if isinstance(notice, Stepped) and not written:
+        if isinstance(notice, Stepped) and len(written) == 1:
             written.append(notice.cursor.number)
             own_server.stop()
 
@@ -179,14 +181,18 @@ def test_run_once__with_a_server_that_stays_away__ends_with_a_sentence_and_half_
                 run_once(writer, Node(chain), options=options, observer=stop)
             own_server.start()
         with open_writer(url, chain.deployment()) as writer:
-            assert [writer.cursor().number] == written
+            cursor = writer.cursor()
+            # A server that is stopped at once may lose the last range, which the chain gives again, but no half of it.
+            assert (cursor and cursor.number) in written
             run_once(writer, Node(chain), options=options)
-            assert writer.cursor().number == chain.head
+            with clean_index(tmp_path / "clean.sqlite", chain.deployment(), Node(chain)) as clean:
+                assert everything(writer.store) == everything(clean.store)
 
 
 def test_read__after_a_restart_of_the_server__answers_again(own_server, chain):
     with own_server.index() as url, open_writer(url, chain.deployment()) as writer:
         load(writer, chain)
+        own_server.run("CHECKPOINT")  # the newest range is on disk only some moments after its commit
         with open_store(url) as store:
             assert query.service(store, 1).value.price == 39
             with restarted(own_server), pytest.raises(StoreUnavailableError, match="does not answer"):
