@@ -56,10 +56,13 @@ def _bound(
     connection: Connection, table: Table, columns: Sequence[str], rows: Iterable[Sequence[Value]]
 ) -> list[tuple[Value, ...]]:
     """Write the amounts as their column holds them; what else there is, the drivers take as it is."""
-    by_column: list[Sequence[Value]] = list(zip(*rows, strict=True))
-    for place, name in enumerate(columns if by_column else ()):
-        if isinstance(table.c[name].type, Uint256):
-            by_column[place] = stored(by_column[place], connection.dialect)  # type: ignore[arg-type]
+    amounts = [place for place, name in enumerate(columns) if isinstance(table.c[name].type, Uint256)]
+    given = list(map(tuple, rows))
+    if not (amounts and given):
+        return given
+    by_column: list[Sequence[Value]] = list(zip(*given, strict=True))
+    for place in amounts:
+        by_column[place] = stored(by_column[place], connection.dialect)  # type: ignore[arg-type]
     return list(zip(*by_column, strict=True))
 
 
