@@ -10,13 +10,14 @@ from typing_extensions import TypedDict
 
 
 class AsOfBlock(TypedDict):
-    """The block that an answer is the state after."""
+    """The block that an answer is the state after; `behind`: how many blocks a backfill still has to bring."""
 
     chain_id: int
     block: int
     hash: str
     timestamp: int
     finalized: bool
+    behind: int
 
 
 class Service(TypedDict):
@@ -274,3 +275,12 @@ class RouteAnswer(Answer):
 
     digest: str
     decision: dict[str, Any]
+
+
+class TakenAnswer(TypedDict):
+    """A record of experience that was taken: it counts from block `counts_from` on, while its session is settled."""
+
+    session_id: str
+    service_id: int
+    tool: str
+    counts_from: int

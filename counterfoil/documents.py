@@ -29,6 +29,7 @@ def as_of_document(as_of: AsOf) -> answers.AsOfBlock:
         "hash": as_of.hash,
         "timestamp": as_of.timestamp,
         "finalized": as_of.finalized,
+        "behind": as_of.behind,
     }
 
 

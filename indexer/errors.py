@@ -16,7 +16,10 @@ IndexerError
 └── UserError                 the user's to fix; the message names the remedy
     ├── SettingsError, DeploymentError, WrongChainError, ReorgTooDeepError, HistoryPrunedError
     ├── LockedError, StoreError
-    └── UnknownBlockError, QuestionError
+    ├── UnknownBlockError
+    │   ├── EmptyIndexError   there is no block to answer from
+    │   └── ReplacedBlockError a question names a block that a reorg took away
+    └── QuestionError
 """
 
 
@@ -116,6 +119,20 @@ class StoreError(UserError):
 
 class UnknownBlockError(UserError):
     """A question names a block that the index does not hold."""
+
+
+class EmptyIndexError(UnknownBlockError):
+    """The index holds no block yet."""
+
+
+class ReplacedBlockError(UnknownBlockError):
+    """A question names a block that a reorg took away; `replacement` is the hash that its number has now, if any."""
+
+    def __init__(self, number: int, replacement: str | None) -> None:
+        instead = f"it is {replacement} now" if replacement else "nothing stands at its number now"
+        super().__init__(f"Block {number} with this hash was replaced by a reorg, {instead}: ask for what is there.")
+        self.number = number
+        self.replacement = replacement
 
 
 class QuestionError(UserError):

@@ -395,7 +395,7 @@ class _Loop:
         if not self._ahead.pending and fetched.headers[-1].number < now.target:
             self._ahead.start(now.provider.fetch_all(fetched.headers[-1].number + 1, now.target), now.provider.stop)
         with self._writing():
-            self._writer.append(fetched.headers, fetched.logs, finalized)
+            self._writer.append(fetched.headers, fetched.logs, finalized, now.target)
         self._count(fetched)
         return "advanced"
 
@@ -440,7 +440,7 @@ class _Loop:
         branch = self._branch(now, ancestor, least)
         finalized = self._finalized(now, branch, cursor)
         with self._writing():
-            self._writer.replace_from(ancestor, branch.headers, branch.logs, finalized)
+            self._writer.replace_from(ancestor, branch.headers, branch.logs, finalized, target)
         self._count(branch)
         self._reorgs += 1
         self._tell(Replaced(ancestor, cursor.number - ancestor))

@@ -12,13 +12,17 @@ F = TypeVar("F", bound=Fact)
 
 @dataclass(frozen=True, slots=True)
 class AsOf:
-    """The block that an answer is the state after; timestamp in seconds."""
+    """The block that an answer is the state after; timestamp in seconds.
+
+    `behind` is how many blocks the index lacked of those that it was being filled with: 0 but in a backfill.
+    """
 
     chain_id: int
     block: int
     hash: str
     timestamp: int
     finalized: bool
+    behind: int = 0
 
 
 @dataclass(frozen=True, slots=True)

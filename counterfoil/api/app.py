@@ -8,10 +8,11 @@ from fastapi import APIRouter, Depends, FastAPI, Path, Query, Request
 from fastapi.responses import JSONResponse, Response
 
 from counterfoil import __version__, answers, documents
-from counterfoil.api import problems
+from counterfoil.api import posting, problems
 from counterfoil.decision import NOBODY, decide_next
 from counterfoil.directory import MAX_PLACES, Directory, LiveListings
 from counterfoil.market import LiveMarket
+from counterfoil.posting import AsksLedger
 from counterfoil.receipt_store import ReceiptStore
 from counterfoil.receipts.model import SAFE_INTEGER
 from counterfoil.routing.lottery import NO_CAP
@@ -76,14 +77,16 @@ def only_known_parameters(request: Request) -> None:
 router = APIRouter(dependencies=[Depends(only_known_parameters)])
 
 
-def create_app(store: Store, receipts: ReceiptStore) -> FastAPI:
-    """The API over one index and one folder of receipts."""
+def create_app(store: Store, receipts: ReceiptStore, ask_ledger: AsksLedger | None = None) -> FastAPI:
+    """The API over one index and one folder of receipts; `ask_ledger` is for records that wallet contracts signed."""
     app = FastAPI(title="Counterfoil", version=__version__, description=DESCRIPTION, docs_url=None, redoc_url=None)
     app.state.store = store
     app.state.market = LiveMarket(store)
     app.state.directory = Directory(store)
     app.state.receipts = receipts
+    app.state.ask_ledger = ask_ledger
     app.include_router(router)
+    app.include_router(posting.router, dependencies=[Depends(only_known_parameters)])
     problems.install(app)
     return app
 
@@ -96,8 +99,14 @@ async def health() -> dict[str, str]:
 
 @router.get("/ready")
 def ready(store: Asked) -> answers.Answer:
-    """Whether the index holds a block to answer from; 503 until then."""
-    return {"as_of": documents.as_of_document(query.as_of(store))}
+    """Whether the index holds all blocks that it was being filled with; 503 until then."""
+    as_of = query.as_of(store)
+    if as_of.behind:
+        raise problems.NotReadyError(
+            f"the index is at block {as_of.block} and lacks {as_of.behind} of those that it is being filled with: wait "
+            "for `counterfoil index run`; questions are answered as of the block that is there"
+        )
+    return {"as_of": documents.as_of_document(as_of)}
 
 
 @router.get("/status", response_model=answers.StatusAnswer)
@@ -210,9 +219,9 @@ def existing(kind: str, name: int | str, answer: Answer[T | None]) -> tuple[AsOf
 
 
 def respond(request: Request, answer: answers.Answer) -> Response:
-    """An answer with a link to the next page, and an ETag of its block and whether that is final; 304 where known."""
+    """An answer with a link to the next page, and an ETag of its block and of how it stands; 304 where known."""
     as_of = answer["as_of"]
-    etag = f'"{as_of["hash"]}{".final" if as_of["finalized"] else ""}"'
+    etag = f'"{as_of["hash"]}{".final" if as_of["finalized"] else ""}{".behind" if as_of["behind"] else ""}"'
     headers = {"ETag": etag}
     following = answer.get("next")
     if following is not None:

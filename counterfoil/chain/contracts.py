@@ -12,10 +12,11 @@ from typing import Any, Final, TypeVar
 from web3 import Web3
 
 from counterfoil.chain.connection import Chain
-from counterfoil.chain.errors import ChainError
+from counterfoil.chain.errors import ChainError, RevertedError
 from counterfoil.routing.lottery import NO_CAP, Candidate, Terms
 
 NOBODY: Final = "0x" + "0" * 40
+ATTEST_GAS: Final = 5_000_000
 LENS_GAS: Final = 2_000_000_000
 LENS_LIMIT: Final = 1024
 _PAGE: Final = 128
@@ -346,6 +347,16 @@ class ExperienceLedger(_Client):
     def attest(self, record: ExperienceRecord, signature: bytes) -> Write:
         """Put one record on chain."""
         return self._write("attest", record.as_tuple(), signature)
+
+    def would_take(self, record: ExperienceRecord, signature: bytes) -> bool:
+        """Whether `attest` would take a signature now, ERC-1271 included. RevertedError where another rule fails."""
+        try:
+            self.chain.call(self.contract.functions["attest"](record.as_tuple(), signature), gas=ATTEST_GAS)
+        except RevertedError as error:
+            if error.reason != "experience: bad signature":
+                raise
+            return False
+        return True
 
     def attest_many(self, records: Sequence[ExperienceRecord], signatures: Sequence[bytes]) -> Write:
         """Put several records on chain."""

@@ -82,6 +82,15 @@ class Board:
             if service_id in self._known:
                 self._known[service_id] = self._known[service_id].copy()
 
+    def forget(self, service_ids: Iterable[int]) -> None:
+        """Let go of all experience of these services; what was read of it stands as it is."""
+        for service_id in service_ids:
+            known = self._known.pop(service_id, Experience())
+            for _, need in known.needs:
+                self._by_need[need].discard(service_id)
+            for _, task in known.tasks:
+                self._by_task[task].discard(service_id)
+
     def view(self, service_id: int) -> ServiceView | None:
         """Give one listing."""
         return self._views.get(service_id)

@@ -9,7 +9,7 @@ from counterfoil.directory.records import record_of
 from indexer.changes import Mark, listings_of, step_from
 from indexer.errors import QuestionError, UnknownBlockError
 from indexer.query import Answer, AsOf, At, Store
-from indexer.records import FoundRecord, records_after, records_of
+from indexer.records import FoundRecord, all_records, record_changes, records_of
 from indexer.store.moment import moment_at
 from indexer.views import ServiceView
 
@@ -48,13 +48,15 @@ class Directory:
         with step_from(self.store, self._mark) as step:
             if step is None:
                 return
-            board = Board() if step.after is None else self._board
             listings = listings_of(step)
-            records: Iterable[FoundRecord] = records_after(step.moment, step.after)
-            if step.after is not None:
-                records = tuple(records)  # a board in use takes all of a step or, where the database fails, nothing
-                board.detach({found.fact.service_id for found in records})
-            _fill(board, listings, records)
+            if step.after is None:
+                board = Board()
+                _fill(board, listings, all_records(step.moment))
+            else:  # a board in use takes all of a step or, where the database fails, nothing
+                board, changes = self._board, record_changes(step.moment, step.after)
+                board.forget(changes.renewed)
+                board.detach({found.fact.service_id for found in changes.records})
+                _fill(board, listings, changes.records)
             self._board, self._mark, self._as_of = board, step.mark, step.moment.as_of
 
 
@@ -62,7 +64,7 @@ def board_as_of(store: Store, at: At) -> tuple[AsOf, Board]:
     """Add up the board of an older block. QuestionError where that would take too many records."""
     board = Board()
     with moment_at(store, at) as moment:
-        records = tuple(records_after(moment, None, MAX_RECORDS_AS_OF + 1))
+        records = tuple(all_records(moment, MAX_RECORDS_AS_OF + 1))
         if len(records) > MAX_RECORDS_AS_OF:
             raise QuestionError(
                 f"By block {moment.as_of.block} there are more than {MAX_RECORDS_AS_OF} records, too many to add up "

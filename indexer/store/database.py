@@ -60,6 +60,16 @@ class Store:
             yield connection
 
     @contextmanager
+    def add(self) -> Iterator[Connection]:
+        """Open a transaction beside the writer's, for rows that are not of the chain; blocks stand still meanwhile."""
+        level = "READ COMMITTED" if self.engine.dialect.name == "postgresql" else "SERIALIZABLE"
+        with database_sentences(self.label), self.engine.connect() as plain:
+            connection = plain.execution_options(counterfoil_writes=True, isolation_level=level)
+            with connection.begin():
+                _hold_cursor(connection)
+                yield connection
+
+    @contextmanager
     def _writing(self) -> Iterator[Connection]:
         if self.lock is not None:
             yield self.lock.connection()
@@ -299,3 +309,12 @@ def _commit_without_waiting(connection: Connection) -> None:
     """Do as SQLite does here: a power cut may lose the last ranges, whole, and the chain gives them again."""
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
+
+
+def _hold_cursor(connection: Connection) -> None:
+    """Keep the writer from moving on, and others from adding, until this transaction ends; SQLite does so by itself.
+
+    What is read after it is the newest: each statement of this transaction has a snapshot of its own.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql("SELECT number FROM cursor FOR UPDATE")

@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 
 from indexer.decode import UNKNOWN_EVENT
-from indexer.errors import QuestionError, UnknownBlockError
+from indexer.errors import EmptyIndexError, QuestionError, ReplacedBlockError, UnknownBlockError
 from indexer.rows import (
     Capability,
     Key,
@@ -33,7 +33,7 @@ from indexer.rows import (
 )
 from indexer.store.database import Store
 from indexer.store.reader import Cursor, first_block, read_cursor, read_meta
-from indexer.store.tables import BLOCK, QUARANTINE, RAW_LOG, table_of
+from indexer.store.tables import BLOCK, QUARANTINE, RAW_LOG, REPLACED_BLOCK, table_of
 from indexer.store.versions import Rows, row_of, rows_of
 from indexer.views import Answer, AsOf, CandidateRow, NodeView, ServiceView, Status
 
@@ -61,6 +61,7 @@ class Moment:
             hash=block["hash"],
             timestamp=block["timestamp"],
             finalized=cursor.finalized is not None and block["number"] <= cursor.finalized,
+            behind=cursor.behind,
         )
         rules = {name: value for contract, name, value in self.parameters() if contract == "NodeRegistry"}
         self._min_stake = int(rules.get("min_stake", 0))
@@ -191,7 +192,7 @@ def moment_at(store: Store, at: At) -> Iterator[Moment]:
     with store.read() as connection:
         cursor = read_cursor(connection)
         if cursor is None:
-            raise UnknownBlockError(f"The index at {store.label} is empty: fill it with `counterfoil index run`.")
+            raise EmptyIndexError(f"The index at {store.label} is empty: fill it with `counterfoil index run`.")
         yield Moment(connection, read_meta(connection), cursor, _block(connection, cursor, at))
 
 
@@ -201,8 +202,9 @@ def _block(connection: Connection, cursor: Cursor, at: At) -> RowMapping:
     if found is not None:
         return found
     if isinstance(wanted, str):
+        _check_replaced(connection, wanted.lower())
         raise UnknownBlockError(
-            "The index holds no block with this hash: it may be of a replaced fork, or newer than the index; "
+            "The index holds no block with this hash: it may be of a fork that it never saw, or newer than the index; "
             "ask for a block number, or wait until `counterfoil index status` shows it."
         )
     first = first_block(connection)
@@ -210,6 +212,16 @@ def _block(connection: Connection, cursor: Cursor, at: At) -> RowMapping:
         f"The index holds blocks {first} to {cursor.number}, not {wanted}: ask for one of those, "
         "or run `counterfoil index run` until it is there."
     )
+
+
+def _check_replaced(connection: Connection, wanted: str) -> None:
+    """Raise ReplacedBlockError for the hash of a block that a reorg took away."""
+    if not _HASH.fullmatch(wanted):
+        return
+    number = connection.execute(select(REPLACED_BLOCK.c.number).where(REPLACED_BLOCK.c.hash == wanted)).scalar()
+    if number is not None:
+        now = connection.execute(select(BLOCK.c.hash).where(BLOCK.c.number == number)).scalar()
+        raise ReplacedBlockError(number, now)
 
 
 def _is_block(wanted: int | str) -> ColumnElement[bool]:

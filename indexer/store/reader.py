@@ -17,11 +17,19 @@ class Cursor:
     finalized: int | None
     raw_logs_from: int | None = None
     """The first block whose raw logs are kept, None while none were pruned."""
+    target: int | None = None
+    """The block that the run which wrote last was on its way to, None while none has said so."""
+
+    @property
+    def behind(self) -> int:
+        """How many blocks were left to write, when the last one was written."""
+        return max(0, self.target - self.number) if self.target is not None else 0
 
 
 def read_cursor(connection: Connection) -> Cursor | None:
     """Give how far the index is, None while it is empty."""
-    row = connection.execute(select(CURSOR.c.number, CURSOR.c.hash, CURSOR.c.finalized, CURSOR.c.raw_logs_from)).first()
+    columns = (CURSOR.c.number, CURSOR.c.hash, CURSOR.c.finalized, CURSOR.c.raw_logs_from, CURSOR.c.target)
+    row = connection.execute(select(*columns)).first()
     return None if row is None else Cursor(*row)
 
 

@@ -16,7 +16,7 @@ from sqlmodel import Field, MetaData, SQLModel
 from indexer.rows import Row
 from indexer.store.types import BYTEWISE, Uint256
 
-REVISIONS = ("1", "2")
+REVISIONS = ("1", "2", "3")
 """The schema's revisions, in order; an index has the last one. See `migrations/versions`."""
 METADATA = MetaData()
 _CURRENT = text("valid_to IS NULL")
@@ -78,6 +78,8 @@ class CursorTable(Base, table=True):
     finalized: int | None = _number(nullable=True)
     raw_logs_from: int | None = _number(nullable=True)
     """The first block whose raw logs are kept; NULL while none were pruned."""
+    target: int | None = _number(nullable=True)
+    """The block that the run which wrote last was on its way to; NULL while none has said so."""
 
 
 class BlockTable(Base, table=True):
@@ -354,11 +356,53 @@ class ArbiterTable(Base, table=True):
     arbiter: str = _text()
 
 
+class PostedTable(Base, table=True):
+    """Records of experience that were posted instead of attested: no event, so a rebuild leaves them alone.
+
+    `valid_from` is the block from which on a record counts; `place` its place among those of its session.
+    """
+
+    __tablename__ = "posted"
+    __table_args__ = (
+        Index("posted_service_id", "service_id", "valid_from"),
+        Index("posted_valid_from", "valid_from"),
+    )
+    session_id: str = _text(primary_key=True)
+    place: int = _number(primary_key=True)
+    valid_from: int = _number()
+    tool: str = _text()
+    service_id: int = _number()
+    need: str = _text()
+    task: str = _text()
+    worked: bool
+    calls: int = _number()
+    failures: int = _number()
+    judge_score: int = _number()
+    latency_ms: int = _number()
+    cost: int = _amount()
+    message: str = _text()
+    note: str = _text()
+    signature: str = _text()
+
+
+class ReplacedBlockTable(Base, table=True):
+    """Blocks that a reorg took away, for whoever asks about one by its hash."""
+
+    __tablename__ = "replaced_block"
+    __table_args__ = (Index("replaced_block_number", "number"),)
+    hash: str = _text(primary_key=True)
+    number: int = _number()
+
+
 META = METADATA.tables["meta"]
 CURSOR = METADATA.tables["cursor"]
 BLOCK = METADATA.tables["block"]
 RAW_LOG = METADATA.tables["raw_log"]
 QUARANTINE = METADATA.tables["quarantine"]
+POSTED = METADATA.tables["posted"]
+REPLACED_BLOCK = METADATA.tables["replaced_block"]
+NOT_OF_THE_CHAIN = {META, CURSOR, POSTED, REPLACED_BLOCK}
+"""Tables whose rows do not follow from the chain's blocks alone."""
 
 
 def table_of(row_type: type[Row]) -> Table:

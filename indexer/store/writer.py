@@ -21,9 +21,11 @@ from indexer.store.database import Store, open_locked
 from indexer.store.lock import Patience
 from indexer.store.reader import Cursor, read_cursor, read_meta
 from indexer.store.retention import need_raw_logs, prune_raw_logs
-from indexer.store.tables import BLOCK, CURSOR, META, QUARANTINE, RAW_LOG, table_of
+from indexer.store.tables import BLOCK, CURSOR, META, POSTED, QUARANTINE, RAW_LOG, REPLACED_BLOCK, table_of
 
 _BLOCKS_A_STEP = 1000  # of a rebuild, so that its memory stays bounded
+_REPLACED_KEPT = 100_000
+"""How far below a reorg blocks are still known that earlier ones took away."""
 _ROWS_KEPT = 20_000
 """How many current rows are kept in memory from one range to the next, at most: some 20 MB."""
 
@@ -42,20 +44,27 @@ class Writer:
         with self.store.read() as connection:
             return read_cursor(connection)
 
-    def append(self, headers: Sequence[Header], logs: Sequence[Log], finalized: int | None) -> None:
-        """Write consecutive blocks that follow the cursor."""
+    def append(
+        self, headers: Sequence[Header], logs: Sequence[Log], finalized: int | None, target: int | None = None
+    ) -> None:
+        """Write consecutive blocks that follow the cursor, on the way to block `target`."""
         with self.store.write() as connection:
-            state = self._append(connection, headers, logs, finalized)
+            state = self._append(connection, headers, logs, finalized, target)
         self._keep(headers[-1], state)
         self.store.wrote(len(headers) + len(logs))
 
     def replace_from(
-        self, ancestor: int, headers: Sequence[Header], logs: Sequence[Log], finalized: int | None
+        self,
+        ancestor: int,
+        headers: Sequence[Header],
+        logs: Sequence[Log],
+        finalized: int | None,
+        target: int | None = None,
     ) -> None:
         """Undo every block above `ancestor` and write the new branch's blocks, in one transaction."""
         with self.store.write() as connection:
             roll_back(connection, ancestor)
-            state = self._append(connection, headers, logs, finalized)
+            state = self._append(connection, headers, logs, finalized, target)
         self._keep(headers[-1], state)
 
     def prune(self, keep_blocks: int) -> int:
@@ -83,14 +92,19 @@ class Writer:
         return done
 
     def _append(
-        self, connection: Connection, headers: Sequence[Header], logs: Sequence[Log], finalized: int | None
+        self,
+        connection: Connection,
+        headers: Sequence[Header],
+        logs: Sequence[Log],
+        finalized: int | None,
+        target: int | None,
     ) -> CurrentRows:
         before = _digest_before(connection, headers[0])
         state = self._rows_after(headers[0].parent_hash, connection)
         folded = fold_range(headers, logs, self.decoder, state, before)
         _write_source(connection, folded)
         _write_projections(connection, folded, state)
-        _move_cursor(connection, headers[-1], finalized)
+        _move_cursor(connection, headers[-1], finalized, target)
         return state
 
     def _rows_after(self, block_hash: str, connection: Connection) -> CurrentRows:
@@ -213,8 +227,8 @@ def _digest_before(connection: Connection, header: Header) -> str:
     return str(found.digest)
 
 
-def _move_cursor(connection: Connection, header: Header, finalized: int | None) -> None:
-    place = {"number": header.number, "hash": header.hash, "finalized": finalized}
+def _move_cursor(connection: Connection, header: Header, finalized: int | None, target: int | None) -> None:
+    place = {"number": header.number, "hash": header.hash, "finalized": finalized, "target": target}
     if not connection.execute(update(CURSOR).values(place)).rowcount:
         connection.execute(CURSOR.insert().values(id=1, **place))
 
@@ -230,7 +244,18 @@ def roll_back(connection: Connection, ancestor: int) -> None:
         connection.execute(delete(facts).where(facts.c.valid_from > ancestor))
     for table in (RAW_LOG, QUARANTINE):
         connection.execute(delete(table).where(table.c.block_number > ancestor))
+    _remember_replaced(connection, ancestor)
     connection.execute(delete(BLOCK).where(BLOCK.c.number > ancestor))
+    # What was posted is of no branch: it counts from the first block of the new one on, wherever its session stands.
+    connection.execute(update(POSTED).where(POSTED.c.valid_from > ancestor).values(valid_from=ancestor + 1))
+
+
+def _remember_replaced(connection: Connection, ancestor: int) -> None:
+    gone = select(BLOCK.c.hash, BLOCK.c.number).where(BLOCK.c.number > ancestor)
+    known = select(REPLACED_BLOCK.c.hash)
+    new = gone.where(BLOCK.c.hash.not_in(known))
+    connection.execute(REPLACED_BLOCK.insert().from_select(["hash", "number"], new))
+    connection.execute(delete(REPLACED_BLOCK).where(REPLACED_BLOCK.c.number < ancestor - _REPLACED_KEPT))
 
 
 # --- rebuilding

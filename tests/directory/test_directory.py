@@ -10,9 +10,23 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from counterfoil.directory import Directory, LiveListings, StoredListings, board_as_of, directory, listings
 from indexer import events as ev
 from indexer.errors import ForkError, QuestionError, UnknownBlockError
+from indexer.posted import add_posted
+from indexer.rows import Experience
 from indexer.source import Source
 from indexer.store.writer import open_writer
-from tests.indexer.model import CLIENT, OPERATOR, Chain, Node, attested, listed, load, opened, registered
+from tests.indexer.model import (
+    CLIENT,
+    OPERATOR,
+    Chain,
+    Node,
+    attested,
+    listed,
+    load,
+    opened,
+    registered,
+    session_id,
+    settled,
+)
 
 EXAMPLES = {"sqlite": 15, "postgresql": 3}
 LABELS = ("bitcoin price", "bitcoin spot price", "weather in a town", "")
@@ -29,6 +43,7 @@ def events(draw):
                 ev.ServiceStatusChanged(service, draw(st.booleans())),
                 ev.EndpointChanged(1, draw(st.sampled_from(["http://here", "http://there"]))),
                 ev.NodeTransferred(1, draw(st.sampled_from([CLIENT, OPERATOR]))),
+                settled(number, paid=40, calls=2),
                 attested(
                     number, service, tool=draw(st.sampled_from(["curl", "chart"])), need=draw(st.sampled_from(NEEDS)),
                     task=draw(st.sampled_from(LABELS)), worked=draw(st.booleans()),
@@ -74,6 +89,16 @@ class Machine(RuleBasedStateMachine):
         if self.chain.head > ancestor:
             found = Source(Node(self.chain), self.writer.deployment).fetch(ancestor + 1, self.chain.head)
             self.writer.replace_from(ancestor, found.headers, found.logs, None)
+
+    @rule(number=st.integers(1, 6), tool=st.sampled_from(["curl", "chart", "map"]), cost=st.integers(0, 30))
+    def post(self, number, tool, cost):
+        """A record that the rules may keep from counting, now or for good: the directory must not care."""
+        record = Experience(
+            session_id=session_id(number), tool=tool, service_id=1, need=NEEDS[number % 2], task=LABELS[number % 4],
+            worked=True, calls=1, failures=0, judge_score=90, latency_ms=number, cost=cost, message="", note=tool,
+        )  # fmt: skip
+        with self.writer.store.add() as connection:
+            add_posted(connection, record, "0x")
 
     @rule()
     def rebuild(self):

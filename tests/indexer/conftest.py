@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import select
 
 from indexer.notices import Stepped
-from indexer.store.tables import METADATA
+from indexer.store.tables import METADATA, NOT_OF_THE_CHAIN
 from indexer.store.writer import open_writer
 from indexer.sync import SyncOptions, run_once
 from tests.indexer.model import Chain, Node
@@ -73,7 +73,7 @@ def everything(store):
         return {
             name: sorted(map(tuple, connection.execute(select(table))), key=repr)
             for name, table in METADATA.tables.items()
-            if name not in {"meta", "cursor"}
+            if table not in NOT_OF_THE_CHAIN
         }
 
 

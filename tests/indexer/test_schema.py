@@ -73,7 +73,7 @@ def deployment_of(meta):
 
 
 def test_open_store__of_a_version_1_index__asks_for_the_upgrade_and_changes_nothing(version_1):
-    with pytest.raises(StoreError, match=r"schema revision 1, .* reads 2: run `counterfoil index run` once"):
+    with pytest.raises(StoreError, match=r"schema revision 1, .* reads 3: run `counterfoil index run` once"):
         open_store(version_1)
     with opened_raw(version_1) as raw, raw.read() as connection:
         assert schema.revision_of(connection) == "1"

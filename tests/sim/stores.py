@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psycopg
 
-NOT_OF_THE_CHAIN = {"meta", "cursor", "alembic_version"}
+NOT_OF_THE_CHAIN = {"meta", "cursor", "posted", "replaced_block", "alembic_version"}
 START_SECONDS = 30
 _PADDED = re.compile(r"[0-9]{78}")
 Rows = dict[str, list[dict[str, object]]]
