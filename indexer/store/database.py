@@ -62,9 +62,11 @@ class Store:
     @contextmanager
     def add(self) -> Iterator[Connection]:
         """Open a transaction beside the writer's, for rows that are not of the chain; blocks stand still meanwhile."""
-        level = "READ COMMITTED" if self.engine.dialect.name == "postgresql" else "SERIALIZABLE"
+        isolated: dict[str, Any] = {"counterfoil_writes": True}
+        if self.engine.dialect.name == "postgresql":
+            isolated["isolation_level"] = "READ COMMITTED"
         with database_sentences(self.label), self.engine.connect() as plain:
-            connection = plain.execution_options(counterfoil_writes=True, isolation_level=level)
+            connection = plain.execution_options(**isolated)
             with connection.begin():
                 _hold_cursor(connection)
                 yield connection

@@ -7,9 +7,11 @@ from sqlalchemy import event
 
 from indexer import query, rows
 from indexer.changes import Mark, changes_since
+from indexer.records import record_changes, records_of
 from indexer.store.bulk import insert_rows
 from indexer.store.database import open_locked
-from indexer.store.tables import METADATA, table_of
+from indexer.store.moment import moment_at
+from indexer.store.tables import METADATA, POSTED, table_of
 from tests.indexer.model import CLIENT, OPERATOR, digest, session_id
 
 NODES, BLOCKS = 60, 4000
@@ -138,6 +140,9 @@ def fill(store):
             of_type = [(2 + number, 1, *rows.values_of(fact)) for number, fact in placed if type(fact) is fact_type]
             columns = ("valid_from", "log_index", *rows.columns_of(fact_type))
             insert_rows(connection, table_of(fact_type), columns, of_type)
+        of_type = [(1, 2 + number, *rows.values_of(tuple(facts(number))[1]), "0x") for number in range(1, SESSIONS + 1)]
+        columns = ("place", "valid_from", *rows.columns_of(rows.Experience), "signature")
+        insert_rows(connection, POSTED, columns, of_type)
         for name, columns, values in INDEX_ITSELF:
             insert_rows(connection, METADATA.tables[name], columns, values)
 
@@ -235,3 +240,23 @@ def test_changes_since__a_block_of_an_index_with_many_versions__reads_no_table_a
     assert len(asked) > 5
     for statement, plan in asked:
         assert set(scans(plan)) <= SMALL, "\n".join([statement, *plan])
+
+
+def changes_of_records(store, at):
+    with moment_at(store, None) as moment:
+        return record_changes(moment, at)
+
+
+@pytest.mark.parametrize(
+    ("ask", "index"),
+    [
+        (lambda store, at: records_of(store, [7], at, 99), "posted_service_id"),
+        (changes_of_records, "session_valid_from"),
+    ],
+    ids=["of a service", "of a step"],
+)
+def test_records__attested_and_posted__are_found_by_index(crowded, ask, index):
+    asked = plans(crowded, ask, HEAD - 1)
+    for statement, plan in asked:
+        assert set(scans(plan)) <= SMALL, "\n".join([statement, *plan])
+    assert index in "\n".join(line for _, plan in asked for line in plan)

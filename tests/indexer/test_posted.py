@@ -1,5 +1,7 @@
 """Posted records beside attested ones: which count, since when, and what a reorg does to them."""
 
+import threading
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -155,3 +157,36 @@ def test_counting__whatever_was_posted__keeps_the_ledgers_rules(paid, calls, att
         )
         assert fits == (place in kept)
         counted += [claim] if fits else []
+
+
+def test_add__by_many_at_once__gives_each_record_a_place_of_its_own(market, chain):
+    def work(number):
+        post(market, record(tool=f"tool {number}", cost=0))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with market.store.read() as connection:
+        assert len(standing(connection, session_id(1)).posted) == 8
+
+
+def test_append__while_a_record_is_added__waits_so_that_no_answered_block_gets_it(market, chain):
+    began, done = threading.Event(), []
+
+    def write():
+        began.wait(20)
+        mine(market, chain)
+        done.append(chain.head)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    with market.store.add() as connection:
+        began.set()
+        thread.join(0.3)  # the writer is given time to do what it must not
+        counts_from = add_posted(connection, record(), "0x")
+        assert done == []
+    thread.join()
+    assert notes(market) == [("curl", "posted", counts_from)]
+    assert done == [counts_from]
