@@ -52,11 +52,16 @@ class Store:
             yield connection
 
     @contextmanager
-    def write(self) -> Iterator[Connection]:
-        """Open a transaction that writes: all of it is kept, or nothing when an exception leaves the block."""
+    def write(self, *, lasting: bool = True) -> Iterator[Connection]:
+        """Open a transaction that writes: all of it is kept, or nothing when an exception leaves the block.
+
+        What need not be `lasting` may be lost as a whole when the server is killed soon after: for what is written
+        again where it is missing.
+        """
         with database_sentences(self.label), self._writing() as connection, connection.begin():
             _lift_time_limit(connection)
-            _commit_without_waiting(connection)
+            if not lasting:
+                _commit_without_waiting(connection)
             yield connection
 
     @contextmanager
@@ -308,7 +313,7 @@ def _lift_time_limit(connection: Connection) -> None:
 
 
 def _commit_without_waiting(connection: Connection) -> None:
-    """Do as SQLite does here: a power cut may lose the last ranges, whole, and the chain gives them again."""
+    """Leave it to the server when it writes a commit to its disk, as SQLite does here."""
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
 

@@ -48,7 +48,7 @@ class Writer:
         self, headers: Sequence[Header], logs: Sequence[Log], finalized: int | None, target: int | None = None
     ) -> None:
         """Write consecutive blocks that follow the cursor, on the way to block `target`."""
-        with self.store.write() as connection:
+        with self.store.write(lasting=False) as connection:
             state = self._append(connection, headers, logs, finalized, target)
         self._keep(headers[-1], state)
         self.store.wrote(len(headers) + len(logs))

@@ -160,6 +160,7 @@ def test_run_once__through_a_restart_of_the_server__waits_and_goes_on(own_server
     with own_server.index() as url, open_writer(url, chain.deployment()) as writer:
         run_once(writer, Node(chain), options=PATIENT, observer=observe)
         assert set(told) == {StoreUnavailableError}
+        assert query.status(writer.store).value.addresses == chain.deployment().addresses()
         with clean_index(tmp_path / "clean.sqlite", chain.deployment(), Node(chain)) as clean:
             assert everything(writer.store) == everything(clean.store)
 
