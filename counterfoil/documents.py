@@ -10,7 +10,7 @@ from counterfoil.directory.board import reputation
 from counterfoil.directory.listings import Listed, Placed
 from counterfoil.receipts import Receipt, digest, policy_name
 from counterfoil.receipts.canonical import document
-from counterfoil.routing.experience import Summary, headline, sentence
+from counterfoil.routing.experience import Summary, sentence
 from counterfoil.routing.lottery import NO_CAP
 from indexer.query import Answer, AsOf, Page
 from indexer.rows import Session
@@ -35,7 +35,6 @@ def as_of_document(as_of: AsOf) -> answers.AsOfBlock:
 
 def service_document(view: ServiceView, known: Experience) -> answers.Service:
     """A service."""
-    found = headline(known.needs)
     return {
         "service_id": view.service_id,
         "node_id": view.node_id,
@@ -54,7 +53,7 @@ def service_document(view: ServiceView, known: Experience) -> answers.Service:
         "rating_sum": view.rating_sum,
         "rating_count": view.rating_count,
         "reputation": _ratio(reputation(view)),
-        "tested": sentence(*found) if found else None,
+        "tested": known.tested,
     }
 
 

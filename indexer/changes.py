@@ -1,6 +1,6 @@
 """What changed in the listings since a block: for readers that keep the newest state in memory."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -45,58 +45,74 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """From a mark to the newest block: what changed stands above block `after`; None where all has to be read anew."""
+    """From a mark that stands to the newest block, whose mark is `mark`; `since` None where all has to be read anew."""
 
     moment: Moment
     mark: Mark
     addresses: Mapping[str, str]
-    after: int | None
+    since: Mark | None
+
+    @property
+    def after(self) -> int | None:
+        """The block above which everything stands that changed; None where all has to be read anew."""
+        return None if self.since is None else self.since.number
 
 
 @contextmanager
-def step_from(store: Store, mark: Mark | None) -> Iterator[Step | None]:
-    """Open what is to be read since a mark, None when the newest indexed block is still the one of the mark.
+def step_from(store: Store, marks: Sequence[Mark]) -> Iterator[Step | None]:
+    """Open what is to be read since the newest of some marks, None when the newest indexed block is still that one's.
 
-    All is to be read without a mark, after a reorg that took the mark's block away, after a rebuild that changed its
-    rows, and where a parameter came late. Raises UnknownBlockError for an empty index, and StoreError when the index
-    has become that of another deployment.
+    After a reorg or a rebuild the step is from the newest mark that still stands. All is to be read where none does,
+    and where a parameter came late. The marks come the oldest first. Raises UnknownBlockError for an empty index, and
+    StoreError when the index has become that of another deployment.
     """
-    if mark is not None and _unmoved(store, mark):
+    if marks and is_newest(store, marks[-1]):
         yield None
         return
     with moment_at(store, None) as moment:
         index_of = _index_of(moment.connection)
-        if mark is not None and mark.index_of != index_of:
+        if marks and marks[-1].index_of != index_of:
             raise StoreError(
                 f"The index at {store.label} is of another deployment than it was: start this program again, "
                 "or name another COUNTERFOIL_DATABASE."
             )
-        stands = mark is not None and _stands(moment.connection, mark)
         addresses = {name.removeprefix(_ADDRESS): text for name, text in index_of.items() if name.startswith(_ADDRESS)}
         newest = Mark(*moment.connection.execute(_NEWEST).one(), index_of)
-        yield Step(moment, newest, addresses, mark.number if mark is not None and stands else None)
+        since = next((mark for mark in reversed(marks) if _stands(moment.connection, mark)), None)
+        yield Step(moment, newest, addresses, since)
 
 
 def changes_since(store: Store, mark: Mark | None) -> Changes | None:
     """Read the listings that changed up to the newest indexed block; raises and gives None as `step_from` does."""
-    with step_from(store, mark) as step:
+    with step_from(store, [] if mark is None else [mark]) as step:
         if step is None:
             return None
         return Changes(step.moment.as_of, step.mark, step.addresses, step.after is None, listings_of(step))
 
 
-def listings_of(step: Step) -> tuple[ServiceView, ...]:
-    """Read the listings that a step changed, as they are after it."""
+def listings_of(step: Step, others: Collection[int] = ()) -> tuple[ServiceView, ...]:
+    """Read the listings that a step changed, and some others, as they are after it."""
     rows = step.moment.services()
     if step.after is not None:
-        rows = rows.where(rows.key.c.service_id.in_(_changed(step.after)))
+        number = rows.key.c.service_id
+        rows = rows.where(number.in_(_changed(step.after)) | number.in_(others))
     return tuple(map(step.moment.service_view, step.moment.all(rows.query)))
 
 
-def _unmoved(store: Store, mark: Mark) -> bool:
+Place = tuple[int, str, str, int | None]
+"""The newest indexed block: number, hash, digest, and the newest final block."""
+
+
+def newest_place(store: Store) -> Place | None:
+    """Read how far an index is, None while it is empty: where two are alike, so is every answer about the chain."""
     with store.read() as connection:
         row = connection.execute(_NEWEST).first()
-    return row is not None and row == (mark.number, mark.hash, mark.digest, mark.finalized)
+    return None if row is None else (row.number, row.hash, row.digest, row.finalized)
+
+
+def is_newest(store: Store, mark: Mark) -> bool:
+    """Whether the newest indexed block is the one of a mark."""
+    return newest_place(store) == (mark.number, mark.hash, mark.digest, mark.finalized)
 
 
 def _index_of(connection: Connection) -> dict[str, str]:

@@ -9,6 +9,7 @@ from fastapi.responses import JSONResponse, Response
 
 from counterfoil import __version__, answers, documents
 from counterfoil.api import posting, problems
+from counterfoil.api.remembered import Remembered
 from counterfoil.decision import NOBODY, decide_next
 from counterfoil.directory import MAX_PLACES, Directory, LiveListings
 from counterfoil.market import LiveMarket
@@ -38,14 +39,14 @@ DESCRIPTION = (
 )
 
 
-def at_block(
+async def at_block(
     at: Annotated[str | None, Query(max_length=HASH_LENGTH, description="Block number or hash")] = None,
 ) -> At:
     """The block that a request asks about; None for the newest indexed one."""
     return None if at is None else query.named_block(at)
 
 
-def asked_store(request: Request) -> Store:
+async def asked_store(request: Request) -> Store:
     """The index that the application was made with."""
     store: Store = request.app.state.store
     return store
@@ -55,7 +56,7 @@ AtBlock = Annotated[At, Depends(at_block)]
 Asked = Annotated[Store, Depends(asked_store)]
 
 
-def asked_listings(request: Request, at: AtBlock) -> LiveListings:
+async def asked_listings(request: Request, at: AtBlock) -> LiveListings:
     """The listings as of the block that a request asks about."""
     return LiveListings(request.app.state.directory, at)
 
@@ -63,7 +64,7 @@ def asked_listings(request: Request, at: AtBlock) -> LiveListings:
 Listings = Annotated[LiveListings, Depends(asked_listings)]
 
 
-def only_known_parameters(request: Request) -> None:
+async def only_known_parameters(request: Request) -> None:
     """Refuse a parameter that an endpoint does not have, or that is there twice: it would silently be ignored."""
     described = request.app.openapi()["paths"][request.scope["route"].path][request.method.lower()]
     known = sorted(item["name"] for item in described.get("parameters", ()) if item["in"] == "query")
@@ -88,6 +89,7 @@ def create_app(store: Store, receipts: ReceiptStore, ask_ledger: AsksLedger | No
     app.include_router(router)
     app.include_router(posting.router, dependencies=[Depends(only_known_parameters)])
     problems.install(app)
+    app.add_middleware(Remembered, store)
     return app
 
 

@@ -4,14 +4,24 @@ The order is `experience.best`'s. A listing's nearest label decides before anyth
 degree of closeness after the other, the nearest first, and no further than the page goes.
 """
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import islice
 
-from counterfoil.routing.experience import Listing, Match, Record, Summary, best, closeness, words
+from counterfoil.routing.experience import (
+    Listing,
+    Match,
+    Record,
+    Summary,
+    best_near,
+    closeness,
+    headline,
+    sentence,
+    words,
+)
 from indexer.views import ServiceView
 
 _UNRATED = Fraction(1, 2)  # as the lottery counts it (design section 5)
@@ -32,10 +42,14 @@ class Ranked:
 
 @dataclass(slots=True)
 class Experience:
-    """What is known of one service: summaries by tool and need, and by tool and task label."""
+    """What is known of one service: summaries by tool and need, and by tool and task label.
+
+    As with a summary, many records are counted, and then settled.
+    """
 
     needs: dict[tuple[str, str], Summary] = field(default_factory=dict)
     tasks: dict[tuple[str, str], Summary] = field(default_factory=dict)
+    _tested: str | None = field(default=None, init=False, repr=False, compare=False)
 
     def copy(self) -> "Experience":
         """Give one that is added to without this one."""
@@ -43,10 +57,35 @@ class Experience:
         return Experience(needs, tasks)
 
     def add(self, record: Record) -> None:
-        """Count one more record."""
-        self.needs.setdefault((record.tool, record.need), Summary()).add(record)
+        """Count one more record, and settle."""
+        self.count(record)
+        self.settle()
+
+    def count(self, record: Record) -> None:
+        """Count one more record, to be settled."""
+        self._tested = None
+        _group(self.needs, (record.tool, record.need)).count(record)
         if record.task:
-            self.tasks.setdefault((record.tool, record.task), Summary()).add(record)
+            _group(self.tasks, (record.tool, record.task)).count(record)
+
+    def settle(self) -> None:
+        """Bring what was counted into its order."""
+        for known in (self.needs, self.tasks):
+            for summary in known.values():
+                summary.settle()
+
+    @property
+    def tested(self) -> str | None:
+        """The sentence about the need that the service was tried for most; None where nobody tried it."""
+        if self._tested is None and (found := headline(self.needs)):
+            self._tested = sentence(*found)
+        return self._tested
+
+
+def _group(groups: dict[tuple[str, str], Summary], group: tuple[str, str]) -> Summary:
+    if (summary := groups.get(group)) is None:
+        summary = groups[group] = Summary()
+    return summary
 
 
 class Board:
@@ -67,14 +106,30 @@ class Board:
             insort(self._ids[view.category_id], view.service_id)
         self._views[view.service_id] = view
 
-    def add(self, record: Record) -> None:
-        """Count one more record."""
-        self._known[record.service_id].add(record)
-        self._by_need[record.need].add(record.service_id)
-        if record.task:
-            self._by_task[record.task].add(record.service_id)
-            for word in words(record.task):
-                self._by_word[word].add(record.task)
+    def withdraw(self, service_ids: Iterable[int]) -> None:
+        """Take listings away, as far as they are there."""
+        for service_id in service_ids:
+            view = self._views.pop(service_id, None)
+            for ids in (self._ids[None], self._ids[view.category_id]) if view else ():
+                del ids[bisect_left(ids, service_id)]
+
+    def add(self, records: Iterable[Record]) -> None:
+        """Count more records."""
+        added = set()
+        for record in records:
+            self._known[record.service_id].count(record)
+            added.add(record.service_id)
+        for service_id in added:
+            self._known[service_id].settle()
+            self._find(service_id, self._known[service_id])
+
+    def _find(self, service_id: int, known: Experience) -> None:
+        for _, need in known.needs:
+            self._by_need[need].add(service_id)
+        for _, task in known.tasks:
+            self._by_task[task].add(service_id)
+            for word in words(task):
+                self._by_word[word].add(task)
 
     def detach(self, service_ids: Iterable[int]) -> None:
         """Let what was read of the experience of these services stand as it is, whatever is added to them from here."""
@@ -114,19 +169,21 @@ class Board:
         return [Ranked(self._views[match.listing.service_id], match) for match in ranking]
 
     def _ranking(self, task: str, need: str, *, routable: bool) -> Iterator[Match]:
+        labels = {label for word in words(task) for label in self._by_word.get(word, ())}
+        near = {label: closeness(task, label) for label in labels}
         seen: set[int] = set()
-        for some in self._nearest_first(task, need):
+        for some in self._nearest_first(near, need):
             new = {one for one in some if one in self._views and (self._views[one].routable or not routable)} - seen
             seen |= new
-            yield from best(map(self._listing, new), task, need)
+            yield from best_near(map(self._listing, new), near, need)
 
-    def _nearest_first(self, task: str, need: str) -> Iterator[Iterable[int]]:
+    def _nearest_first(self, near: Mapping[str, Fraction], need: str) -> Iterator[Iterable[int]]:
         """Give services by how close their nearest label is, then those tried for the need, then all."""
-        by_closeness: dict[Fraction, set[int]] = defaultdict(set)
-        for label in {label for word in words(task) for label in self._by_word.get(word, ())}:
-            by_closeness[closeness(task, label)] |= self._by_task[label]
-        for near in sorted(by_closeness, reverse=True):
-            yield by_closeness[near]
+        by_closeness: dict[Fraction, list[str]] = defaultdict(list)
+        for label, degree in near.items():
+            by_closeness[degree].append(label)
+        for degree in sorted(by_closeness, reverse=True):
+            yield set[int]().union(*(self._by_task[label] for label in by_closeness[degree]))
         yield self._by_need.get(need, ()) if need else ()
         yield self._views
 

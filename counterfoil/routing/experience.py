@@ -19,7 +19,7 @@ from counterfoil.routing import reasons
 
 __all__ = [
     "NOTES_KEPT", "TRUSTED_RATE", "TRUSTED_RUNS", "Group", "Listing", "Match", "Note", "Record", "Summary", "best",
-    "by_need", "by_task", "closeness", "headline", "rounded", "sentence", "words",
+    "best_near", "by_need", "by_task", "closeness", "headline", "rounded", "sentence", "words",
 ]  # fmt: skip
 
 NOTES_KEPT = 5
@@ -29,6 +29,7 @@ TRUSTED_RATE = Fraction(9, 10)
 """A listing is trusted for a task after so many runs of exactly that label, of which so much worked."""
 _UNJUDGED = Fraction(1, 2)
 _FULL_SCORE = 100
+_KEY_BITS = 62
 _DOUBT_RUNS = 4  # quality is runs / (runs + 4) of what it would be after very many runs
 
 _WORD = re.compile(r"[^\W_]+")
@@ -109,7 +110,8 @@ def _newest_first(note: Note) -> tuple[int, str, str]:
 class Summary:
     """What the records of one group add up to, in whatever order they come.
 
-    `latencies` are those of the records that worked, ascending; `notes` the latest ones, the newest first.
+    `latencies` are those of the records that worked, ascending; `notes` the latest ones, the newest first. Of many
+    records each is counted, and then all are settled: only then are the latencies in their order.
     """
 
     runs: int = 0
@@ -121,20 +123,32 @@ class Summary:
     cost: int = 0
     latencies: list[int] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
+    _quality: Fraction | None = field(default=None, init=False, repr=False, compare=False)
 
     def copy(self) -> "Summary":
         """Give one that is added to without this one."""
         return replace(self, latencies=self.latencies[:], notes=self.notes[:])
 
     def add(self, record: Record) -> None:
-        """Count one more record."""
+        """Count one more record, and settle."""
+        self.count(record)
+        self.settle()
+
+    def settle(self) -> None:
+        """Bring the latencies into their order, which costs next to nothing where they are nearly in it."""
+        self.latencies.sort()
+
+    def count(self, record: Record) -> None:
+        """Count one more record, to be settled."""
+        weight = record.weight
+        self._quality = None
         self.runs += 1
-        self.total_weight += record.weight
+        self.total_weight += weight
         self.calls += record.calls
         self.cost += record.cost
         if record.worked:
-            self.worked_weight += record.weight
-            insort(self.latencies, record.latency_ms)
+            self.worked_weight += weight
+            self.latencies.append(record.latency_ms)
         if record.judge_score is not None:
             self.judge_sum += record.judge_score
             self.judged += 1
@@ -168,9 +182,11 @@ class Summary:
     @property
     def quality(self) -> Fraction:
         """How good and how well tested, from 0 to 1: worked rate x judge's score x runs / (runs + 4)."""
-        score = self.judge_score
-        judged = _UNJUDGED if score is None else score / _FULL_SCORE
-        return (self.worked_rate or Fraction(0)) * judged * Fraction(self.runs, self.runs + _DOUBT_RUNS)
+        if self._quality is None:
+            score = self.judge_score
+            judged = _UNJUDGED if score is None else score / _FULL_SCORE
+            self._quality = (self.worked_rate or Fraction(0)) * judged * Fraction(self.runs, self.runs + _DOUBT_RUNS)
+        return self._quality
 
 
 Group = tuple[int, str, str]
@@ -190,7 +206,9 @@ def by_task(records: Iterable[Record]) -> dict[Group, Summary]:
 def _summed(records: Iterable[Record], group_of: Callable[[Record], Group]) -> dict[Group, Summary]:
     summaries: dict[Group, Summary] = defaultdict(Summary)
     for record in records:
-        summaries[group_of(record)].add(record)
+        summaries[group_of(record)].count(record)
+    for summary in summaries.values():
+        summary.settle()
     return dict(summaries)
 
 
@@ -260,24 +278,40 @@ class Match:
 
 def best(listings: Iterable[Listing], task: str, need: str) -> list[Match]:
     """Rank listings for a task and a need, the best first; those that nobody tried for either come last, by price."""
-    return sorted((_match(listing, task, need) for listing in listings), key=_rank)
+    known = tuple(listings)
+    labels = {label for listing in known for _, label in listing.tasks}
+    return best_near(known, {label: near for label in labels if (near := closeness(task, label))}, need)
 
 
-def _match(listing: Listing, task: str, need: str) -> Match:
+def best_near(listings: Iterable[Listing], near: Mapping[str, Fraction], need: str) -> list[Match]:
+    """Rank listings as `best` does, for whoever knows already how close the labels are that are close at all."""
+    return sorted((_match(listing, near, need) for listing in listings), key=_rank)
+
+
+def _match(listing: Listing, closenesses: Mapping[str, Fraction], need: str) -> Match:
     is_for_need = bool(need) and any(known == need for _, known in listing.needs)
-    close = [(closeness(task, label), tool, label, of) for (tool, label), of in listing.tasks.items()]
-    found = [entry for entry in close if entry[0] > 0]
+    found = [
+        (closenesses[label], tool, label, of) for (tool, label), of in listing.tasks.items() if label in closenesses
+    ]
     if not found and is_for_need:
         found = [(Fraction(0), tool, known, of) for (tool, known), of in listing.needs.items() if known == need]
     if not found:
         return Match(listing, None, None, Fraction(0), is_for_need, Summary(), is_trusted=False)
-    near, tool, label, summary = min(found, key=_evidence)
+    near, tool, label, summary = min(found, key=_evidence) if len(found) > 1 else found[0]
     return Match(listing, tool, label, near, is_for_need, summary, _is_trusted(near, summary))
 
 
-def _evidence(entry: tuple[Fraction, str, str, Summary]) -> tuple[Fraction, Fraction, int, str, str]:
+_Falling = tuple[int, Fraction]
+
+
+def _falling(value: Fraction) -> _Falling:
+    """Give what sorts ratios from the highest to the lowest: whole numbers decide, and ratios where those are alike."""
+    return -((value.numerator << _KEY_BITS) // value.denominator), -value
+
+
+def _evidence(entry: tuple[Fraction, str, str, Summary]) -> tuple[_Falling, _Falling, int, str, str]:
     near, tool, label, summary = entry
-    return -near, -summary.quality, -summary.runs, tool, label
+    return _falling(near), _falling(summary.quality), -summary.runs, tool, label
 
 
 def _is_trusted(near: Fraction, summary: Summary) -> bool:
@@ -285,7 +319,7 @@ def _is_trusted(near: Fraction, summary: Summary) -> bool:
     return near == 1 and summary.runs >= TRUSTED_RUNS and worked is not None and worked >= TRUSTED_RATE
 
 
-_Rank = tuple[bool, Fraction, bool, Fraction, int, int, Fraction, bool, Fraction, int]
+_Rank = tuple[bool, _Falling, bool, _Falling, int, int, Fraction, bool, Fraction, int]
 
 
 def _rank(match: Match) -> _Rank:
@@ -293,9 +327,9 @@ def _rank(match: Match) -> _Rank:
     latency = summary.median_latency
     return (
         match.label is None,
-        -match.closeness,
+        _falling(match.closeness),
         not match.is_for_need,
-        -summary.quality,
+        _falling(summary.quality),
         -summary.runs,
         listing.price,
         -listing.rating,

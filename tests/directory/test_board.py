@@ -42,8 +42,7 @@ def board_of(listed, found):
     board = Board()
     for one in listed:
         board.put(one)
-    for one in found:
-        board.add(one)
+    board.add(found)
     return board
 
 
@@ -109,7 +108,7 @@ def test_detach__before_a_record_is_added__leaves_what_was_read_as_it_was():
     before = board.experience(1)
     kept = before.copy()
     board.detach([1, 2])
-    board.add(record(2, latency_ms=9, note="second"))
+    board.add([record(2, latency_ms=9, note="second")])
     assert before == kept != board.experience(1)
     assert board.experience(1).needs["quote", "data:crypto"].runs == 2
     assert board.experience(2) == Experience()
