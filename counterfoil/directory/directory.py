@@ -10,6 +10,7 @@ from indexer.changes import Mark, listings_of, step_from
 from indexer.errors import QuestionError, UnknownBlockError
 from indexer.query import Answer, AsOf, At, Store
 from indexer.records import FoundRecord, records_after, records_of
+from indexer.store.deadline import holding, taking_its_time
 from indexer.store.moment import moment_at
 from indexer.views import ServiceView
 
@@ -39,8 +40,9 @@ class Directory:
         Listings and experience that were read of it stay as they are for good.
         Raises UnknownBlockError while the index is empty, StoreError when it has become another deployment's.
         """
-        with self._lock:
-            self._advance()
+        with holding(self._lock):
+            with taking_its_time():
+                self._advance()
             assert self._as_of is not None  # noqa: S101 - without a mark there is always a step
             yield self._as_of, self._board
 
