@@ -1,6 +1,9 @@
-"""Errors of the API in the one shape of RFC 9457, with stable types."""
+"""Errors of the API in the one shape of RFC 9457, with stable types: `KINDS` is the whole list of them."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
+from typing import Final
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -9,59 +12,123 @@ from starlette.exceptions import HTTPException
 
 from counterfoil.receipts import ReceiptError
 from counterfoil.routing.lottery import LotteryError
-from indexer.errors import IndexerError, QuestionError, RetryableError, StoreError, UnknownBlockError
+from indexer.errors import IndexerError, QuestionError, RetryableError, StoreError, TooSlowError, UnknownBlockError
 
 MAX_DETAIL = 300
+MEDIA_TYPE: Final = "application/problem+json"
+_URN: Final = "urn:counterfoil:problem:"
 
 
-class NotFoundError(Exception):
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A type of problem: the HTTP status that it has, and when it is answered."""
+
+    status: int
+    when: str
+
+
+KINDS: Final[Mapping[str, Kind]] = {
+    "bad-parameter": Kind(400, "A parameter or the body is missing, out of its bounds, or not of its form."),
+    "bad-question": Kind(400, "The question has no answer as it is put, such as a parameter that does not exist here."),
+    "bad-receipt": Kind(400, "The body is not the canonical bytes of a receipt that follows from its own inputs."),
+    "not-found": Kind(404, "Nothing has the id that was asked for, as of the block that was asked for."),
+    "unknown-block": Kind(404, "The index does not hold the block that `at` names, or holds none yet."),
+    "unknown-path": Kind(404, "There is no such address."),
+    "wrong-method": Kind(405, "The address exists, and the header `Allow` says which methods it has."),
+    "slow-body": Kind(408, "The body did not arrive in time."),
+    "uncommitted": Kind(409, "No indexed session commits to the receipt: it was not opened, or is not indexed yet."),
+    "too-large": Kind(413, "The body is larger than this address takes."),
+    "too-long": Kind(414, "Path and query are longer than any question needs."),
+    "internal": Kind(500, "The server failed; its log says why."),
+    "misconfigured": Kind(500, "The server cannot do this until its operator mends what the sentence names."),
+    "not-ready": Kind(503, "The index is out of reach, busy, or moved on in between: ask again."),
+    "too-slow": Kind(503, "The question takes the database too long: ask for less, or later."),
+}
+
+
+class ProblemError(Exception):
+    """A request that is refused with a problem of a kind, and with a sentence for people."""
+
+    def __init__(self, kind: str, detail: str) -> None:
+        super().__init__(detail)
+        self.kind = kind
+
+
+class NotFoundError(ProblemError):
     """Nothing has the id that was asked for."""
 
+    def __init__(self, detail: str) -> None:
+        super().__init__("not-found", detail)
 
-def problem(status: int, kind: str, detail: str) -> JSONResponse:
+
+def urn(kind: str) -> str:
+    """The `type` of a problem."""
+    return _URN + kind
+
+
+def problem(kind: str, detail: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """One problem document; `type` is stable, `detail` is a sentence for people."""
+    status = KINDS[kind].status
     body = {
-        "type": f"urn:counterfoil:problem:{kind}",
+        "type": urn(kind),
         "title": HTTPStatus(status).phrase,
         "status": status,
         "detail": detail[:MAX_DETAIL],
     }
-    return JSONResponse(body, status_code=status, media_type="application/problem+json")
+    return JSONResponse(body, status_code=status, media_type=MEDIA_TYPE, headers=headers)
 
 
-def classify(error: Exception) -> tuple[int, str]:
-    """The status and the type of an error that the product raises on purpose."""
-    if isinstance(error, NotFoundError):
-        return 404, "not-found"
+def classify(error: Exception) -> str:
+    """The kind of an error that the product raises on purpose."""
+    if isinstance(error, ProblemError):
+        return error.kind
     if isinstance(error, UnknownBlockError):
-        return 404, "unknown-block"
+        return "unknown-block"
     if isinstance(error, QuestionError | ReceiptError | LotteryError):
-        return 400, "bad-question"
+        return "bad-question"
+    if isinstance(error, TooSlowError):
+        return "too-slow"
     if isinstance(error, StoreError | RetryableError):
-        return 503, "not-ready"
-    return 500, "misconfigured"
+        return "not-ready"
+    return "misconfigured"
+
+
+def without_places(app: FastAPI, sentence: str) -> str:
+    """A sentence without where on this machine index and receipts are: that is nobody else's business."""
+    home = f"{app.state.receipts.folder.parent}/"
+    return sentence.replace(app.state.store.label, "this server").replace(home, "")
 
 
 def install(app: FastAPI) -> None:
     """Give an application these errors."""
 
-    async def expected(_: Request, error: Exception) -> JSONResponse:
-        return problem(*classify(error), str(error))
+    async def expected(request: Request, error: Exception) -> JSONResponse:
+        return problem(classify(error), without_places(request.app, str(error)))
 
     async def invalid(_: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)  # noqa: S101 - dispatched by this type
         wrong = "; ".join(f"{item['loc'][-1]}: {item['msg']}" for item in error.errors()[:5])
-        return problem(400, "bad-parameter", wrong)
+        return problem("bad-parameter", wrong)
 
-    async def http(_: Request, error: Exception) -> JSONResponse:
+    async def http(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)  # noqa: S101 - dispatched by this type
-        return problem(error.status_code, "http", str(error.detail))
+        return _of_framework(request, error)
 
     async def unexpected(_: Request, __: Exception) -> JSONResponse:
-        return problem(500, "internal", "the server failed; its log says why")
+        return problem("internal", "the server failed; its log says why")
 
-    for kind in (NotFoundError, IndexerError, ReceiptError, LotteryError):
+    for kind in (ProblemError, IndexerError, ReceiptError, LotteryError):
         app.add_exception_handler(kind, expected)
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(HTTPException, http)
     app.add_exception_handler(Exception, unexpected)
+
+
+def _of_framework(request: Request, error: HTTPException) -> JSONResponse:
+    if error.status_code == 404:
+        return problem("unknown-path", "there is no such address: /openapi.json lists those that there are")
+    if error.status_code == 405:
+        allowed = (error.headers or {}).get("Allow", "")
+        sentence = f"this address has no method {request.method[:20]}: it has {allowed or 'another one'}"
+        return problem("wrong-method", sentence, error.headers)
+    return problem("bad-parameter", str(error.detail))
