@@ -113,7 +113,10 @@ router = APIRouter(dependencies=[Depends(only_known_parameters)])
 
 def create_app(store: Store, receipts: ReceiptStore) -> FastAPI:
     """The API over one index and one folder of receipts."""
-    app = FastAPI(title="Counterfoil", version=__version__, description=DESCRIPTION, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="Counterfoil", version=__version__, description=DESCRIPTION, docs_url=None, redoc_url=None,
+        redirect_slashes=False,  # a redirect would name whatever host the request named
+    )  # fmt: skip
     app.state.store = store
     app.state.market = LiveMarket(store)
     app.state.directory = Directory(store)

@@ -1,7 +1,9 @@
 """Audits over HTTP: by the rows and logs of the index that the server has, and by the receipts that it keeps."""
 
+from dataclasses import replace
+
 from counterfoil import answers, documents
-from counterfoil.api.problems import NotFoundError
+from counterfoil.api.problems import NotFoundError, without_places
 from counterfoil.audit.model import SessionAudit
 from counterfoil.audit.opening import auditor_by_index
 from counterfoil.audit.report import session_document
@@ -27,12 +29,14 @@ def audited(store: Store, receipts: ReceiptStore, which: str) -> answers.AuditAn
 
 def _audit(store: Store, receipts: ReceiptStore, which: str) -> SessionAudit:
     try:
-        return auditor_by_index(store, receipts).session(which)
+        audit = auditor_by_index(store, receipts).session(which)
     except QuestionError:
         answer = query.session(store, which)
         if answer.value is None:
             raise NotFoundError(f"there is no session {which} as of block {answer.as_of.block}") from None
         raise
+    checks = (replace(check, sentence=without_places(check.sentence, store, receipts)) for check in audit.checks)
+    return replace(audit, checks=tuple(checks))
 
 
 def _need(store: Store, as_of: AsOf) -> None:

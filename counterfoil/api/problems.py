@@ -10,9 +10,11 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
+from counterfoil.receipt_store import ReceiptStore
 from counterfoil.receipts import ReceiptError
 from counterfoil.routing.lottery import LotteryError
 from indexer.errors import IndexerError, QuestionError, RetryableError, StoreError, TooSlowError, UnknownBlockError
+from indexer.query import Store
 
 MAX_DETAIL = 300
 MEDIA_TYPE: Final = "application/problem+json"
@@ -93,17 +95,17 @@ def classify(error: Exception) -> str:
     return "misconfigured"
 
 
-def without_places(app: FastAPI, sentence: str) -> str:
+def without_places(sentence: str, store: Store, receipts: ReceiptStore) -> str:
     """A sentence without where on this machine index and receipts are: that is nobody else's business."""
-    home = f"{app.state.receipts.folder.parent}/"
-    return sentence.replace(app.state.store.label, "this server").replace(home, "")
+    return sentence.replace(store.label, "this server").replace(f"{receipts.folder.parent}/", "")
 
 
 def install(app: FastAPI) -> None:
     """Give an application these errors."""
 
     async def expected(request: Request, error: Exception) -> JSONResponse:
-        return problem(classify(error), without_places(request.app, str(error)))
+        state = request.app.state
+        return problem(classify(error), without_places(str(error), state.store, state.receipts))
 
     async def invalid(_: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, RequestValidationError)  # noqa: S101 - dispatched by this type
