@@ -38,6 +38,10 @@ Id = Annotated[int, Path(ge=1, lt=2**63, description="Its number", examples=[1])
 Category = Annotated[
     str, Query(max_length=MAX_LABEL, description="A category, by its name", examples=["data:crypto-price"])
 ]
+OneCategory = Annotated[
+    str | None,
+    Query(max_length=MAX_LABEL, description="Only those of this category", examples=["data:crypto-price"]),
+]
 Routable = Annotated[bool, Query(description="Only those that can be routed to", examples=[True])]
 Cap = Annotated[
     int | None, Query(ge=0, lt=NO_CAP, description="Soft cap on the price a call, in base units", examples=[1200])
@@ -52,9 +56,7 @@ Client = Annotated[
 Task = Annotated[
     str, Query(max_length=MAX_LABEL, description="What is to be done, in a few words", examples=["bitcoin price"])
 ]
-Need = Annotated[
-    str, Query(max_length=MAX_LABEL, description="The kind of job, such as data:crypto", examples=["data:crypto"])
-]
+Need = Annotated[str, Query(max_length=MAX_LABEL, description="The kind of job that it is", examples=["data:crypto"])]
 AfterPlace = Annotated[int, Query(ge=0, le=MAX_PLACES, description="Begin after this place", examples=[0])]
 Digest = Annotated[
     str,
@@ -152,7 +154,7 @@ def status(request: Request, store: Asked) -> Response:
 def services(
     request: Request,
     listings: Listings,
-    category: Category | None = None,
+    category: OneCategory = None,
     routable: Routable = False,
     after: After = 0,
     limit: Limit = 100,
@@ -246,7 +248,10 @@ async def body_of(request: Request) -> bytes:
     "/receipts", response_model=answers.ReceiptKept, status_code=201, responses={200: {"model": answers.ReceiptKept}}
 )
 def keep_receipt(request: Request, store: Asked, data: Annotated[bytes, Depends(body_of)]) -> Response:
-    """Keep the canonical bytes of a receipt that an indexed session commits to. 200 where they are here already."""
+    """Keep the canonical bytes of a receipt that a session of its client commits to, once that is indexed.
+
+    201 where they are new here, 200 where they are here already.
+    """
     digest, is_new = posted.keep(store, request.app.state.receipts, data)
     return JSONResponse({"digest": digest}, 201 if is_new else 200, {"Location": f"/receipts/{digest}"})
 

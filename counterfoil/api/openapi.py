@@ -47,9 +47,12 @@ def complete(document: Document) -> None:
         responses = operation["responses"]
         responses.pop("422", None)  # a bad parameter is answered with 400
         _show(responses, answered.get(name))
-        if name not in _UNCONDITIONAL and _has_block(answered.get(name)):
-            responses["304"] = {"description": "The answer is the one whose `ETag` was sent as `If-None-Match`."}
+        if name not in _UNCONDITIONAL:
+            _show_headers(responses, answered.get(name))
         responses |= _described(kinds_of(path, method, operation))
+    for status in ("200", "201"):
+        kept = document["paths"]["/receipts"]["post"]["responses"][status]
+        kept["headers"] = {"Location": _header("Where the receipt can be read.")}
     body = {"schema": {"type": "object"}, "example": receipt_document(examples.example_receipt())}
     document["paths"]["/receipts"]["post"]["requestBody"] = {
         "required": True,
@@ -85,8 +88,17 @@ def _show(responses: Document, example: object) -> None:
             content["example"] = example
 
 
-def _has_block(example: object) -> bool:
-    return isinstance(example, dict) and "as_of" in example
+def _show_headers(responses: Document, example: object) -> None:
+    if isinstance(example, dict) and "as_of" in example:
+        responses["304"] = {"description": "The answer is the one whose `ETag` was sent as `If-None-Match`."}
+        headers = {"ETag": _header("The block of the answer, and whether it is final.")}
+        if "next" in example:
+            headers["Link"] = _header('The next page, with `rel="next"`, where there is one.')
+        responses["200"]["headers"] = headers
+
+
+def _header(description: str) -> Document:
+    return {"description": description, "schema": {"type": "string"}}
 
 
 def _described(kinds: Iterable[str]) -> Document:
