@@ -13,7 +13,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from indexer.errors import StoreError, StoreUnavailableError, TooSlowError
+from indexer.errors import StoreError, StoreUnavailableError
 from indexer.store import deadline, schema
 from indexer.store.checkpoints import Checkpoints, running_checkpoints
 from indexer.store.lock import Patience, WriterSession, writer_lock
@@ -97,7 +97,7 @@ def database_sentences(label: str) -> Iterator[None]:
         yield
     except (DBAPIError, PoolTimeoutError) as error:
         if isinstance(error, DBAPIError) and _was_ended(error):
-            raise TooSlowError(f"{deadline.SENTENCE} ({_cause(error)})") from error
+            raise deadline.too_slow(_cause(error)) from error
         if isinstance(error, PoolTimeoutError) or _may_pass(error):
             raise StoreUnavailableError(
                 f"The database of the index at {label} is locked or does not answer ({_cause(error)}): see that it "

@@ -9,11 +9,15 @@ from threading import Lock
 
 from indexer.errors import TooSlowError
 
-SENTENCE = (
-    "This question takes the database too long: ask for less, such as a smaller limit, a single item or the newest "
-    "block, or ask again when the server has less to do."
-)
 _DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)
+
+
+def too_slow(cause: str = "its time is over") -> TooSlowError:
+    """The error of a question that ran into its deadline."""
+    return TooSlowError(
+        f"This question takes the database longer than it may ({cause}): ask for less, such as a smaller limit, a "
+        "single item or the newest block, or ask again when the server has less to do."
+    )
 
 
 @contextmanager
@@ -43,7 +47,7 @@ def seconds_left() -> float:
     """How long a read may take that begins now: infinite without a limit. Raises TooSlowError when it is over."""
     left = _DEADLINE.get() - time.monotonic()
     if left <= 0:
-        raise TooSlowError(SENTENCE)
+        raise too_slow()
     return left
 
 
@@ -57,7 +61,7 @@ def holding(lock: Lock) -> Iterator[None]:
     """Hold a lock for the block. Raises TooSlowError where others hold it until the time is over."""
     left = seconds_left()
     if not lock.acquire(timeout=-1 if math.isinf(left) else left):
-        raise TooSlowError(SENTENCE)
+        raise too_slow()
     try:
         yield
     finally:
