@@ -46,8 +46,9 @@ lock: setup ## Resolve the dependencies again, with hashes
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --no-emit-find-links --no-header -c requirements/dev.txt pyproject.toml -o requirements/runtime.txt
 
-docs: .venv/python.stamp ## Write docs/configuration.md after a change of the settings
+docs: .venv/python.stamp ## Write docs/configuration.md and docs/http.md after a change of settings or endpoints
 	$(BIN)/python -m scripts.document_settings
+	$(BIN)/python -m scripts.document_http
 
 artifacts: .venv/python.stamp ## Export interfaces, ABIs and bytecode after a change of the contracts
 	$(BIN)/python scripts/export_abi.py

@@ -21,15 +21,19 @@ class ReceiptStore:
         """Write a receipt, unless it is there, and give its digest. Raises UserError if that fails."""
         data = canonical(receipt)
         digest = digest_of(data)
+        self.write(digest, data, over=False)
+        return digest
+
+    def write(self, digest: str, data: bytes, *, over: bool = True) -> None:
+        """Write bytes under their digest, `over` what may be there. Raises UserError if that fails."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            if not self.path(digest).exists():
+            if over or not self.path(digest).exists():
                 write_whole(self.path(digest), data)
         except OSError as error:
             raise UserError(
                 f"The receipt cannot be written to {self.folder} ({error.strerror}): make it writable."
             ) from error
-        return digest
 
     def path(self, digest: str) -> Path:
         """Where the receipt of a digest is. Raises UserError for what is no digest."""

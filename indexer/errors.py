@@ -13,6 +13,7 @@ IndexerError
 │   ├── NoHistoryError        the source says that it keeps no such old block
 │   ├── ForkError             answers of one round belong to different forks
 │   └── StoreUnavailableError the database is locked, restarting, or out of reach
+│       └── TooSlowError      a question took the database longer than it may
 └── UserError                 the user's to fix; the message names the remedy
     ├── SettingsError, DeploymentError, WrongChainError, ReorgTooDeepError, HistoryPrunedError
     ├── LockedError, StoreError
@@ -79,6 +80,10 @@ class ForkError(RetryableError):
 
 class StoreUnavailableError(RetryableError):
     """The database is locked, restarting, or out of reach."""
+
+
+class TooSlowError(StoreUnavailableError):
+    """A question took the database longer than it may."""
 
 
 class UserError(IndexerError):

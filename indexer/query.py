@@ -156,6 +156,16 @@ def session(store: Store, which: int | str, at: At = None) -> Answer[Session | N
         return moment.answer(Session(**found[0]) if found else None)
 
 
+def session_committed(store: Store, client: str, decision: str) -> Answer[Session | None]:
+    """Give a session of a client that commits to a receipt's digest, None where there is none."""
+    with moment_at(store, None) as moment:
+        rows = moment.sessions()
+        client, decision = hex_text(client, 40), hex_text(decision, 64)
+        rows = rows.where(rows.key.c.client == client, rows.key.c.decision == decision)
+        found = moment.all(rows.query.limit(1))
+        return moment.answer(Session(**found[0]) if found else None)
+
+
 def sessions_between(store: Store, first: int, last: int, at: At = None) -> Answer[tuple[Session, ...]]:
     """Give the sessions opened in blocks `first` to `last`, by number; QuestionError past MAX_SESSIONS."""
     with moment_at(store, at) as moment:
@@ -337,5 +347,6 @@ __all__ = [
     "MAX_PAGE", "MAX_SESSIONS", "Answer", "AsOf", "At", "CandidateRow", "NodeView", "Page", "QuarantinedLog",
     "Recorded", "ServiceView", "Status", "Store", "as_of", "candidates", "category_id", "court_credit_of",
     "credit_of", "disputes", "experience_of", "named_block", "node", "nodes", "open_store", "parameters", "quarantined",
-    "ratings_of", "service", "services", "session", "sessions", "sessions_between", "slashes_of", "status",
+    "ratings_of", "service", "services", "session", "session_committed", "sessions", "sessions_between",
+    "slashes_of", "status",
 ]  # fmt: skip

@@ -1,14 +1,19 @@
 """The application: each endpoint asks `indexer.query` and names the block that its answer is the state after."""
 
+import hashlib
+import json
 import re
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Depends, FastAPI, Path, Query, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
 from counterfoil import __version__, answers, documents
-from counterfoil.api import posting, problems
+from counterfoil.api import audits, openapi, posting, problems
+from counterfoil.api import receipts as posted
+from counterfoil.api.limits import Limits
+from counterfoil.api.metrics import MEDIA_TYPE, Counting, Metrics
 from counterfoil.api.remembered import Remembered
 from counterfoil.decision import NOBODY, decide_next
 from counterfoil.directory import MAX_PLACES, Directory, LiveListings
@@ -26,21 +31,53 @@ T = TypeVar("T")
 HASH_LENGTH = 66
 ADDRESS_LENGTH = 42
 MAX_LABEL = 200
-Limit = Annotated[int, Query(ge=1, le=1000)]
-After = Annotated[int, Query(ge=0, lt=2**63)]
-Which = Annotated[str, Path(max_length=HASH_LENGTH, description="Number, id, or the start of an id")]
-Id = Annotated[int, Path(ge=1, lt=2**63)]
-Category = Annotated[str, Query(max_length=MAX_LABEL, description="A category, such as data:crypto-price")]
-Routable = Annotated[bool, Query(description="Only those that can be routed to")]
-Cap = Annotated[int | None, Query(ge=0, lt=NO_CAP, description="Soft cap on the price a call, in base units")]
-Nonce = Annotated[int | None, Query(ge=0, lt=SAFE_INTEGER, description="Draw number; by default the client's next")]
+Limit = Annotated[int, Query(ge=1, le=1000, description="Most items of a page", examples=[100])]
+After = Annotated[int, Query(ge=0, lt=2**63, description="Begin after this one: the `next` before", examples=[0])]
+Which = Annotated[
+    str, Path(max_length=HASH_LENGTH, description="Number, id, or the start of an id: 4 digits or more", examples=["1"])
+]
+Id = Annotated[int, Path(ge=1, lt=2**63, description="Its number", examples=[1])]
+Category = Annotated[
+    str, Query(max_length=MAX_LABEL, description="A category, by its name", examples=["data:crypto-price"])
+]
+OneCategory = Annotated[
+    str | None,
+    Query(max_length=MAX_LABEL, description="Only those of this category", examples=["data:crypto-price"]),
+]
+Routable = Annotated[bool, Query(description="Only those that can be routed to", examples=[True])]
+Cap = Annotated[
+    int | None, Query(ge=0, lt=NO_CAP, description="Soft cap on the price a call, in base units", examples=[1200])
+]
+Nonce = Annotated[
+    int | None,
+    Query(ge=0, lt=SAFE_INTEGER, description="Draw number; by default the client's next", examples=[0]),
+]
+Client = Annotated[
+    str, Query(max_length=ADDRESS_LENGTH, description="The client's address; by default nobody's", examples=[NOBODY])
+]
+Task = Annotated[
+    str, Query(max_length=MAX_LABEL, description="What is to be done, in a few words", examples=["bitcoin price"])
+]
+Need = Annotated[str, Query(max_length=MAX_LABEL, description="The kind of job that it is", examples=["data:crypto"])]
+AfterPlace = Annotated[int, Query(ge=0, le=MAX_PLACES, description="Begin after this place", examples=[0])]
+Digest = Annotated[
+    str,
+    Path(
+        description="The receipt's digest: the `decision` of its session",
+        examples=["0x" + "2f" * 32],
+        json_schema_extra={"pattern": "^0x[0-9a-f]{64}$"},
+    ),
+]
 DESCRIPTION = (
     "Nodes, services, sessions and receipts, as of any indexed block. Amounts are decimal strings in base units."
 )
 
 
 async def at_block(
-    at: Annotated[str | None, Query(max_length=HASH_LENGTH, description="Block number or hash")] = None,
+    at: Annotated[
+        str | None,
+        Query(max_length=HASH_LENGTH, description="Block number or hash; by default the newest", examples=["1"]),
+    ] = None,
 ) -> At:
     """The block that a request asks about; None for the newest indexed one."""
     return None if at is None else query.named_block(at)
@@ -80,16 +117,23 @@ router = APIRouter(dependencies=[Depends(only_known_parameters)])
 
 def create_app(store: Store, receipts: ReceiptStore, ask_ledger: AsksLedger | None = None) -> FastAPI:
     """The API over one index and one folder of receipts; `ask_ledger` is for records that wallet contracts signed."""
-    app = FastAPI(title="Counterfoil", version=__version__, description=DESCRIPTION, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="Counterfoil", version=__version__, description=DESCRIPTION, docs_url=None, redoc_url=None,
+        redirect_slashes=False,  # a redirect would name whatever host the request named
+    )  # fmt: skip
     app.state.store = store
     app.state.market = LiveMarket(store)
     app.state.directory = Directory(store)
     app.state.receipts = receipts
     app.state.ask_ledger = ask_ledger
+    app.state.metrics = Metrics(store)
     app.include_router(router)
     app.include_router(posting.router, dependencies=[Depends(only_known_parameters)])
     problems.install(app)
+    openapi.install(app)
     app.add_middleware(Remembered, store)
+    app.add_middleware(Limits)
+    app.add_middleware(Counting, app.state.metrics)  # last, so that it also counts what the limits refuse
     return app
 
 
@@ -104,9 +148,10 @@ def ready(store: Asked) -> answers.Answer:
     """Whether the index holds all blocks that it was being filled with; 503 until then."""
     as_of = query.as_of(store)
     if as_of.behind:
-        raise problems.NotReadyError(
+        raise problems.ProblemError(
+            "not-ready",
             f"the index is at block {as_of.block} and lacks {as_of.behind} of those that it is being filled with: wait "
-            "for `counterfoil index run`; questions are answered as of the block that is there"
+            "for `counterfoil index run`; questions are answered as of the block that is there",
         )
     return {"as_of": documents.as_of_document(as_of)}
 
@@ -121,7 +166,7 @@ def status(request: Request, store: Asked) -> Response:
 def services(
     request: Request,
     listings: Listings,
-    category: Category | None = None,
+    category: OneCategory = None,
     routable: Routable = False,
     after: After = 0,
     limit: Limit = 100,
@@ -135,10 +180,10 @@ def services(
 def best(
     request: Request,
     listings: Listings,
-    task: Annotated[str, Query(max_length=MAX_LABEL, description="What is to be done, in a few words")] = "",
-    need: Annotated[str, Query(max_length=MAX_LABEL, description="The kind of job, such as data:crypto")] = "",
+    task: Task = "",
+    need: Need = "",
     routable: Routable = False,
-    after: Annotated[int, Query(ge=0, le=MAX_PLACES, description="Begin after this place")] = 0,
+    after: AfterPlace = 0,
     limit: Limit = 20,
 ) -> Response:
     """Rank all services for a task and a need, by what other agents found; each place says why."""
@@ -165,7 +210,7 @@ def route(
     request: Request,
     at: AtBlock,
     category: Category,
-    client: Annotated[str, Query(max_length=ADDRESS_LENGTH)] = NOBODY,
+    client: Client = NOBODY,
     cap: Cap = None,
     nonce: Nonce = None,
 ) -> Response:
@@ -198,8 +243,39 @@ def session(request: Request, store: Asked, which: Which, at: AtBlock) -> Respon
     return respond(request, documents.session_answer(*existing("session", which, query.session(store, which, at))))
 
 
-@router.get("/receipts/{digest}")
-def receipt(request: Request, digest: str) -> Response:
+@router.get("/audit/{session_id}", response_model=answers.AuditAnswer)
+def audit(request: Request, store: Asked, session_id: Which) -> Response:
+    """Replay one decision from this server's index and the receipts that it keeps. Its chain is not asked."""
+    answer = audits.audited(store, request.app.state.receipts, session_id)
+    shown = json.dumps(answer["audit"], sort_keys=True).encode()  # it also changes where a receipt arrives
+    return respond(request, answer, mark="." + hashlib.sha256(shown).hexdigest()[:16])
+
+
+async def body_of(request: Request) -> bytes:
+    """The whole body of a request, which `Limits` bounds."""
+    return await request.body()
+
+
+@router.post(
+    "/receipts", response_model=answers.ReceiptKept, status_code=201, responses={200: {"model": answers.ReceiptKept}}
+)
+def keep_receipt(request: Request, store: Asked, data: Annotated[bytes, Depends(body_of)]) -> Response:
+    """Keep the canonical bytes of a receipt that a session of its client commits to, once that is indexed.
+
+    201 where they are new here, 200 where they are here already.
+    """
+    digest, is_new = posted.keep(store, request.app.state.receipts, data)
+    return JSONResponse({"digest": digest}, 201 if is_new else 200, {"Location": f"/receipts/{digest}"})
+
+
+@router.get("/metrics", response_class=PlainTextResponse)
+def metrics(request: Request) -> Response:
+    """Requests by route, method and status, their seconds, and how far the index is, for Prometheus."""
+    return Response(request.app.state.metrics.text(), media_type=MEDIA_TYPE)
+
+
+@router.get("/receipts/{digest}", response_model=dict[str, Any])
+def receipt(request: Request, digest: Digest) -> Response:
     """The canonical bytes under a digest."""
     if not re.fullmatch("0x[0-9a-f]{64}", digest):
         raise QuestionError("a digest is 0x and 64 lower-case hexadecimal digits")
@@ -220,10 +296,14 @@ def existing(kind: str, name: int | str, answer: Answer[T | None]) -> tuple[AsOf
     return as_of, found(answer.value, f"there is no {kind} {name} as of block {as_of.block}")
 
 
-def respond(request: Request, answer: answers.Answer) -> Response:
-    """An answer with a link to the next page, and an ETag of its block and of how it stands; 304 where known."""
+def respond(request: Request, answer: answers.Answer, mark: str = "") -> Response:
+    """An answer with a link to the next page, and an ETag of its block and of how it stands; 304 where known.
+
+    `mark` is for what may change while the block does not.
+    """
     as_of = answer["as_of"]
-    etag = f'"{as_of["hash"]}{".final" if as_of["finalized"] else ""}{".behind" if as_of["behind"] else ""}"'
+    stands = f"{'.final' if as_of['finalized'] else ''}{'.behind' if as_of['behind'] else ''}"
+    etag = f'"{as_of["hash"]}{stands}{mark}"'
     headers = {"ETag": etag}
     following = answer.get("next")
     if following is not None:

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from counterfoil import posting
 from counterfoil.answers import TakenAnswer
+from counterfoil.api.examples import example_record
 from counterfoil.chain.contracts import ExperienceRecord
 from indexer.rows import NO_JUDGE
 
@@ -19,7 +20,7 @@ Count = Annotated[int, Field(ge=0, lt=2**32)]
 class PostedBody(BaseModel):
     """A record as its client signed it (EIP-712 `Experience` of the ExperienceLedger), and the signature."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"example": example_record()})
 
     service_id: Annotated[int, Field(ge=1, lt=2**63, description="The service that the session is with")]
     session_id: Annotated[str, Field(pattern="^0x[0-9a-f]{64}$")]

@@ -30,7 +30,7 @@ def open_auditor(settings: Settings, by: By = "both") -> Iterator[Auditor]:
     with ExitStack() as stack:
         if by == "index":
             store = _open(stack, settings)
-            yield _by_index(store, receipts)
+            yield auditor_by_index(store, receipts)
             return
         chain = connect(settings)
         stack.callback(chain.close)
@@ -58,7 +58,8 @@ def _open(stack: ExitStack, settings: Settings) -> Store:
         return stack.enter_context(open_store(settings.database_url()))
 
 
-def _by_index(store: Store, receipts: ReceiptStore) -> Auditor:
+def auditor_by_index(store: Store, receipts: ReceiptStore) -> Auditor:
+    """An auditor that asks an opened index alone. Raises StoreError where it cannot be read."""
     chain_id, addresses = _identity(store)
     return Auditor(
         chain_id=chain_id,

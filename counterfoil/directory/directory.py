@@ -11,6 +11,7 @@ from indexer.changes import Mark, Step, listings_of, step_from
 from indexer.errors import QuestionError, StoreUnavailableError, UnknownBlockError
 from indexer.query import Answer, AsOf, At, Store
 from indexer.records import FoundRecord, all_records, record_changes, records_among, records_of
+from indexer.store.deadline import holding, taking_its_time
 from indexer.store.moment import moment_at
 from indexer.views import ServiceView
 
@@ -60,15 +61,20 @@ class Directory:
         StoreUnavailableError while another thread reads everything for the first time.
         """
         if not self._advance():
-            self._read_all()
-        with self._lock:
+            with taking_its_time():
+                self._read_all()
+        with holding(self._lock):
             if self._as_of is None:
                 raise StoreUnavailableError("The directory is being read for the first time: ask again in a moment.")
             yield self._as_of, self._board
 
     def _advance(self) -> bool:
         """Take in what changed; False where everything has to be read."""
-        with self._lock, step_from(self.store, [taken.mark for taken in self._taken]) as step:
+        with (
+            holding(self._lock),
+            taking_its_time(),
+            step_from(self.store, [taken.mark for taken in self._taken]) as step,
+        ):
             if step is None:
                 return True
             kept = [taken for taken in self._taken if step.since and taken.mark.number <= step.since.number]

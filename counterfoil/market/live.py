@@ -8,6 +8,7 @@ from counterfoil.market.snapshots import Snapshot, candidate_of, snapshot
 from counterfoil.routing.lottery import LotteryError, Slate
 from indexer.changes import Changes, Mark, changes_since
 from indexer.query import AsOf, ServiceView, Store, category_id
+from indexer.store.deadline import holding, taking_its_time
 
 _NOBODY = Slate()
 
@@ -38,8 +39,9 @@ class LiveMarket:
 
         Raises UnknownBlockError while the index is empty, StoreError when it has become another deployment's.
         """
-        with self._lock:
-            changes = changes_since(self.store, self._head.mark if self._head else None)
+        with holding(self._lock):
+            with taking_its_time():
+                changes = changes_since(self.store, self._head.mark if self._head else None)
             if changes is not None:
                 self._head = advance(self._head, changes)
             assert self._head is not None  # noqa: S101 - without a mark there are always changes

@@ -1,5 +1,6 @@
 """Opening a database, and everything in which SQLite and PostgreSQL differ."""
 
+import math
 import sqlite3
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,14 +14,16 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from indexer.errors import StoreError, StoreUnavailableError
-from indexer.store import schema
+from indexer.store import deadline, schema
 from indexer.store.checkpoints import Checkpoints, running_checkpoints
 from indexer.store.lock import Patience, WriterSession, writer_lock
 
 _BUSY_SECONDS = 10
 """How long a write waits for somebody else's lock on rows or file."""
 _READ_SECONDS = 60
-"""How long PostgreSQL works on one statement of a question."""
+"""How long PostgreSQL works on one statement of a question that has no deadline."""
+_STEPS_BETWEEN_LOOKS = 100_000
+"""How many steps SQLite makes between two looks at the clock: some milliseconds."""
 _OLDEST_POSTGRESQL = 15
 
 
@@ -44,11 +47,15 @@ class Store:
     def read(self, *, unbounded: bool = False) -> Iterator[Connection]:
         """Open one consistent snapshot; nothing that a writer does meanwhile shows in it.
 
-        `unbounded` is for a walk over everything: no statement is ended for the time it takes.
+        `unbounded` is for a walk over everything: no statement is ended for the time it takes. Raises TooSlowError when
+        the deadline of the context is over (see `indexer.store.deadline`).
         """
+        seconds = deadline.seconds_left()
         with database_sentences(self.label), self.engine.connect() as connection:
             if unbounded:
                 _lift_time_limit(connection)
+            elif math.isfinite(seconds):
+                _limit_time(connection, seconds)
             yield connection
 
     @contextmanager
@@ -67,12 +74,15 @@ class Store:
     @contextmanager
     def add(self) -> Iterator[Connection]:
         """Open a transaction beside the writer's, for rows that are not of the chain; blocks stand still meanwhile."""
+        seconds = deadline.seconds_left()
         isolated: dict[str, Any] = {"counterfoil_writes": True}
         if self.engine.dialect.name == "postgresql":
             isolated["isolation_level"] = "READ COMMITTED"
         with database_sentences(self.label), self.engine.connect() as plain:
             connection = plain.execution_options(**isolated)
             with connection.begin():
+                if math.isfinite(seconds):
+                    _limit_time(connection, seconds)
                 _hold_cursor(connection)
                 yield connection
 
@@ -106,6 +116,8 @@ def database_sentences(label: str) -> Iterator[None]:
     try:
         yield
     except (DBAPIError, PoolTimeoutError) as error:
+        if isinstance(error, DBAPIError) and _was_ended(error):
+            raise deadline.too_slow(_cause(error)) from error
         if isinstance(error, PoolTimeoutError) or _may_pass(error):
             raise StoreUnavailableError(
                 f"The database of the index at {label} is locked or does not answer ({_cause(error)}): see that it "
@@ -119,7 +131,13 @@ def database_sentences(label: str) -> Iterator[None]:
 
 # Connection lost, too many clients, shut down or starting, statement ended, lock not free, conflict with another.
 _PASSING_STATES = ("08", "53300", "57", "55P03", "40")
+_QUERY_CANCELED = "57014"
 _PASSING_SQLITE = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+
+
+def _was_ended(error: DBAPIError) -> bool:
+    interrupted = getattr(error.orig, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT
+    return interrupted or getattr(error.orig, "sqlstate", None) == _QUERY_CANCELED
 
 
 def _may_pass(error: DBAPIError) -> bool:
@@ -250,8 +268,9 @@ def _engine(url: URL) -> Engine:
     if url.get_backend_name() == "postgresql":
         given = {name: value for name, value in _POSTGRESQL_CONNECTION.items() if name not in url.query}
         engine = create_engine(
-            url, isolation_level="REPEATABLE READ", pool_pre_ping=True, pool_size=5, max_overflow=20, connect_args=given
-        )
+            url, isolation_level="REPEATABLE READ", pool_pre_ping=True, pool_size=5, max_overflow=20,
+            pool_timeout=_BUSY_SECONDS, connect_args=given,
+        )  # fmt: skip
         event.listen(engine, "connect", _prepare_postgresql)
         return engine
     engine = create_engine(url, max_overflow=-1, connect_args={"timeout": _BUSY_SECONDS})
@@ -273,6 +292,7 @@ def _prepare_postgresql(connection: Any, _: object) -> None:  # noqa: ANN401
 
 
 def _prepare_sqlite(connection: Any, _: object) -> None:  # noqa: ANN401
+    connection.set_progress_handler(deadline.is_over, _STEPS_BETWEEN_LOOKS)
     connection.isolation_level = None  # the driver's own BEGIN comes too late for a snapshot of reads
     connection.execute("PRAGMA page_size=8192")  # of a new file: a third less to write at each commit
     connection.execute("PRAGMA synchronous=NORMAL")  # with WAL: a power cut may lose the last range, no more
@@ -310,6 +330,12 @@ def _check_server(store: Store) -> None:
 def _lift_time_limit(connection: Connection) -> None:
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
+
+
+def _limit_time(connection: Connection, seconds: float) -> None:
+    """SQLite looks at the deadline by itself; PostgreSQL is told how long each statement may take."""
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(f"SET LOCAL statement_timeout = {max(1, int(seconds * 1000))}")
 
 
 def _commit_without_waiting(connection: Connection) -> None:

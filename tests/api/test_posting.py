@@ -12,6 +12,7 @@ from counterfoil.api.app import create_app
 from counterfoil.chain.contracts import ExperienceLedger, ExperienceRecord
 from counterfoil.chain.typed_data import experience
 from counterfoil.cli.serve import _ask_ledger
+from counterfoil.receipt_store import ReceiptStore
 from indexer import query
 from indexer.query import open_store
 from indexer.store.writer import open_writer
@@ -71,7 +72,7 @@ def index(tmp_path_factory):
 @pytest.fixture(scope="module")
 def api(index, tmp_path_factory):
     with (
-        serving(create_app(index[1].store, None)) as url,
+        serving(create_app(index[1].store, ReceiptStore(tmp_path_factory.mktemp("receipts")))) as url,
         httpx.Client(base_url=url) as client,
     ):
         yield client

@@ -4,8 +4,10 @@ import httpx
 import pytest
 
 from counterfoil.api.app import create_app
+from counterfoil.receipt_store import ReceiptStore
 from indexer.source import Source
 from indexer.store.writer import open_writer
+from tests.api.support import assert_problem
 from tests.indexer.model import Chain, Node, listed, load, registered
 from tests.support.market import serving
 
@@ -26,8 +28,9 @@ def writer(chain, tmp_path):
 
 
 @pytest.fixture
-def api(writer):
-    with serving(create_app(writer.store, None)) as url, httpx.Client(base_url=url) as client:
+def api(writer, tmp_path):
+    app = create_app(writer.store, ReceiptStore(tmp_path / "receipts"))
+    with serving(app) as url, httpx.Client(base_url=url) as client:
         yield client
 
 
@@ -37,7 +40,9 @@ def append(writer, chain, first, last, target):
 
 
 def problem_of(answer):
-    return answer.status_code, answer.json()["type"].removeprefix("urn:counterfoil:problem:")
+    kind = answer.json()["type"].removeprefix("urn:counterfoil:problem:")
+    assert_problem(answer, answer.status_code, kind)
+    return answer.status_code, kind
 
 
 def test_ready__in_a_backfill__is_503_until_its_target_while_answers_say_how_far_they_are(api, writer, chain):

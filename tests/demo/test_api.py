@@ -69,7 +69,7 @@ def test_api__at_an_earlier_block__answers_as_of_then(api):
         ("/sessions/zz", 400, "bad-question"),
         ("/receipts/0x12", 400, "bad-question"),
         ("/receipts/0x" + "00" * 32, 404, "not-found"),
-        ("/nothing", 404, "http"),
+        ("/nothing", 404, "unknown-path"),
     ],
 )
 def test_api__with_a_bad_question__answers_with_a_problem(api, path, status, kind):

@@ -44,6 +44,9 @@ QUESTIONS = {
         ("session_current", lambda store, at: query.session(store, session_id(77), at)),
         ("session_current", lambda store, at: query.session(store, session_id(77)[:9], at)),
     ],
+    "session_committed": [
+        ("session_client", lambda store, _: query.session_committed(store, CLIENT, digest("decision", 7)))
+    ],
     "sessions_between": [("session_opened", lambda store, at: query.sessions_between(store, 100, 120, at))],
     "credit_of": [(None, lambda store, at: query.credit_of(store, CLIENT, at))],
     "court_credit_of": [(None, lambda store, at: query.court_credit_of(store, CLIENT, at))],

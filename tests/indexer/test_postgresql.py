@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from indexer import events as ev
 from indexer import query
-from indexer.errors import ForkError, LockedError, StoreError, StoreUnavailableError
+from indexer.errors import ForkError, LockedError, StoreError, StoreUnavailableError, TooSlowError
 from indexer.notices import Retried, Stepped
 from indexer.store import database as opening
 from indexer.store import writer as writing
@@ -207,7 +207,7 @@ def test_read__after_a_restart_of_the_server__answers_again(own_server, chain):
 def test_read__of_a_statement_that_takes_too_long__is_ended_unless_it_may(url, monkeypatch):
     monkeypatch.setattr(opening, "_READ_SECONDS", 0.05)
     with open_store(url) as store:
-        with pytest.raises(StoreUnavailableError, match="statement timeout"), store.read() as connection:
+        with pytest.raises(TooSlowError, match="statement timeout"), store.read() as connection:
             connection.execute(text("SELECT pg_sleep(20)"))
         with store.read(unbounded=True) as connection:
             connection.execute(text("SELECT pg_sleep(0.2)"))
