@@ -11,6 +11,7 @@ from counterfoil.api.app import create_app
 from counterfoil.cli.main import main
 from indexer import query
 from indexer.query import open_store
+from tests.api.support import assert_problem
 from tests.support.market import broken, market, serving
 
 CALLS = (b"a", b"b")
@@ -137,11 +138,7 @@ def test_experience__of_a_service__is_by_need_and_by_task(api):
     ],
 )
 def test_get__of_what_cannot_be_answered__is_a_problem_with_a_sentence(api, path, status, kind, words):
-    answer = api.get(path)
-    body = answer.json()
-    assert (answer.status_code, answer.headers["Content-Type"]) == (status, "application/problem+json")
-    assert (body["status"], body["type"]) == (status, f"urn:counterfoil:problem:{kind}")
-    assert words in body["detail"]
+    assert words in assert_problem(api.get(path), status, kind)
 
 
 def test_services_best__in_the_terminal__is_the_same_ranking(api, run):
