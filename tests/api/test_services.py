@@ -1,6 +1,7 @@
 """Listings and what agents found, over HTTP and in the terminal, after real jobs on a real chain."""
 
 import time
+from fractions import Fraction
 
 import httpx
 import pytest
@@ -76,7 +77,10 @@ def ask(api, path, **parameters):
 
 def test_services__after_jobs__carry_reputation_headroom_and_what_was_found(api):
     one, two, three = ask(api, "/services")["services"]
-    assert (one["reputation"], one["rating_count"], one["active_sessions"], one["headroom"]) == ("1", 2, 0, "1")
+    assert (one["rating_count"], one["active_sessions"], one["headroom"]) == (2, 0, "1")
+    # The first rating is 100; the second one is less where this machine was slower then.
+    assert 160 <= one["rating_sum"] <= 200
+    assert one["reputation"] == str(Fraction(one["rating_sum"], 200))
     assert one["tested"].startswith("Tested for data:crypto: 2 runs · 100% ok · ")
     assert two["tested"] == "Tested for data:crypto: 1 run · 0% ok"
     assert (three["tested"], three["reputation"], three["rating_count"]) == (None, None, 0)
