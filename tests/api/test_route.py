@@ -8,6 +8,7 @@ from counterfoil.receipts import digest
 from counterfoil.receipts.canonical import document
 from indexer.query import open_store
 from indexer.service import index_run
+from tests.api.support import assert_problem
 from tests.support.chain import CATEGORY
 from tests.support.market import market, serving
 
@@ -89,6 +90,4 @@ def test_route__asked_again_in_the_same_block__is_not_sent_again(api):
     ],
 )
 def test_route__with_a_bad_question__answers_with_a_problem(api, parameters, kind, words):
-    answer = api.get("/route", params=parameters)
-    assert (answer.status_code, answer.json()["type"]) == (400, f"urn:counterfoil:problem:{kind}")
-    assert words in answer.json()["detail"]
+    assert words in assert_problem(api.get("/route", params=parameters), 400, kind)

@@ -1,6 +1,7 @@
 """Listings and what agents found, over HTTP and in the terminal, after real jobs on a real chain."""
 
 import time
+from fractions import Fraction
 
 import httpx
 import pytest
@@ -11,6 +12,7 @@ from counterfoil.api.app import create_app
 from counterfoil.cli.main import main
 from indexer import query
 from indexer.query import open_store
+from tests.api.support import assert_problem
 from tests.support.market import broken, market, serving
 
 CALLS = (b"a", b"b")
@@ -75,7 +77,10 @@ def ask(api, path, **parameters):
 
 def test_services__after_jobs__carry_reputation_headroom_and_what_was_found(api):
     one, two, three = ask(api, "/services")["services"]
-    assert (one["reputation"], one["rating_count"], one["active_sessions"], one["headroom"]) == ("1", 2, 0, "1")
+    assert (one["rating_count"], one["active_sessions"], one["headroom"]) == (2, 0, "1")
+    # The first rating is 100; the second one is less where this machine was slower then.
+    assert 160 <= one["rating_sum"] <= 200
+    assert one["reputation"] == str(Fraction(one["rating_sum"], 200))
     assert one["tested"].startswith("Tested for data:crypto: 2 runs · 100% ok · ")
     assert two["tested"] == "Tested for data:crypto: 1 run · 0% ok"
     assert (three["tested"], three["reputation"], three["rating_count"]) == (None, None, 0)
@@ -137,11 +142,7 @@ def test_experience__of_a_service__is_by_need_and_by_task(api):
     ],
 )
 def test_get__of_what_cannot_be_answered__is_a_problem_with_a_sentence(api, path, status, kind, words):
-    answer = api.get(path)
-    body = answer.json()
-    assert (answer.status_code, answer.headers["Content-Type"]) == (status, "application/problem+json")
-    assert (body["status"], body["type"]) == (status, f"urn:counterfoil:problem:{kind}")
-    assert words in body["detail"]
+    assert words in assert_problem(api.get(path), status, kind)
 
 
 def test_services_best__in_the_terminal__is_the_same_ranking(api, run):
