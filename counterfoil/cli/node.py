@@ -1,22 +1,17 @@
-"""`counterfoil node`: what operators do on chain."""
+"""`counterfoil node register` and `list-service`: what operators do on chain."""
 
 import click
 
 from counterfoil.chain.connection import Chain, connect
 from counterfoil.chain.contracts import NodeRegistry, Token
 from counterfoil.chain.sender import events
-from counterfoil.cli.options import Common, common
+from counterfoil.cli.options import Common, common, example
 from counterfoil.cli.output import amount, print_json
 from counterfoil.cli.signing import Signing, Step, account, carry_out, say_only, signing, transactions
 from indexer.errors import UserError
 
 
-@click.group()
-def node() -> None:
-    """Register nodes and list their services."""
-
-
-@node.command()
+@click.command(epilog=example("counterfoil node register --endpoint https://node.example --stake 2000000000 --dry-run"))
 @click.option("--endpoint", required=True, help="Where agents reach the node, such as https://node.example.")
 @click.option("--stake", type=click.IntRange(0), required=True, help="What to stake, in base units of the stake token.")
 @signing
@@ -53,7 +48,10 @@ def register(common: Common, endpoint: str, stake: int, dry_run: bool, yes: bool
     )
 
 
-@node.command("list-service")
+@click.command(
+    "list-service",
+    epilog=example("counterfoil node list-service 1 --category data:crypto-price --price 900 --dry-run"),
+)
 @click.argument("node_id", type=click.IntRange(1))
 @click.option("--category", required=True, help="What is served, such as data:crypto-price.")
 @click.option("--price", type=click.IntRange(0), required=True, help="Per call, in base units of the payment token.")
