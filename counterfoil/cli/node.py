@@ -1,5 +1,7 @@
 """`counterfoil node register` and `list-service`: what operators do on chain."""
 
+from contextlib import closing
+
 import click
 
 from counterfoil.chain.connection import Chain, connect
@@ -21,7 +23,7 @@ def register(common: Common, endpoint: str, stake: int, dry_run: bool, yes: bool
 
     The key comes from COUNTERFOIL_KEYSTORE or COUNTERFOIL_PRIVATE_KEY; --dry-run needs none.
     """
-    chain = connect(common.settings)
+    chain = connected(common)
     registry = NodeRegistry(chain)
     token = stake_token(chain)
     registering = Step(
@@ -62,7 +64,7 @@ def list_service(
     common: Common, node_id: int, category: str, price: int, metadata_uri: str, dry_run: bool, yes: bool
 ) -> None:
     """List a service of a node: one per category, for ever."""
-    chain = connect(common.settings)
+    chain = connected(common)
     step = Step(
         f"list {category} on node {node_id} at {amount(price)} a call",
         NodeRegistry(chain).list_service(node_id, category, price, metadata_uri),
@@ -76,6 +78,11 @@ def list_service(
         print_json({"service_id": service_id, "transactions": transactions(mined)})
         return
     click.echo(f"Service {service_id} is listed. See it with: counterfoil service {service_id}")
+
+
+def connected(common: Common) -> Chain:
+    """The chain that the settings name, closed when the command ends. Raises UserError and RetryableError."""
+    return click.get_current_context().with_resource(closing(connect(common.settings)))
 
 
 def stake_token(chain: Chain) -> Token:

@@ -17,7 +17,7 @@ from counterfoil.routing.lottery import NO_CAP
 @click.command(
     epilog=example(
         "counterfoil route data:crypto-price",
-        "counterfoil route data:crypto-price --client 0x0000000000000000000000000000000000000001 --cap 2000",
+        "counterfoil route data:crypto-price --client 0x0000000000000000000000000000000000000001",
     )
 )
 @click.argument("category")
