@@ -111,8 +111,9 @@ class Settings(BaseSettings):
     """The deployment file. Without it, the only one in the folder `deployments` of `home`."""
     api: Annotated[str, AfterValidator(_api_url)] = Field("", examples=["https://counterfoil.example"])
     """The URL of a Counterfoil API that reading commands ask in place of an index of your own. What it answers is its
-    word: a receipt is checked against its digest, the rest only by form. A URL that holds a password belongs in the
-    environment or the file; messages name its host alone. An index that flags name comes before it."""
+    word: a receipt is checked against its digest and a draw is done again from its candidates, the rest is checked by
+    form alone. A URL that holds a password belongs in the environment or the file; messages name its host alone. An
+    index that flags name comes before it."""
     verify: Literal["bloom", "full"] = "bloom"
     """How logs are checked before they are written. `bloom`: against each block's bloom, and against the receipts where
     the bloom or an answer's end leaves a doubt. `full`: against the receipts of every block that may hold an event."""
