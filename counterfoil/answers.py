@@ -300,6 +300,13 @@ class Audit(TypedDict):
     checks: list[AuditCheck]
 
 
+class AuditAnswer(Answer):
+    """The audit of a session by one source: the server's own index, with the receipts that it keeps."""
+
+    source: str
+    audit: Audit
+
+
 class NoteKept(TypedDict):
     """A note as it is kept for the record of its session."""
 

@@ -95,13 +95,13 @@ class OwnIndex:
             return {**told, **documents.status_answer(Answer(found.as_of, found.status))}
         return told
 
-    def audit(self, session: str, by: By) -> answers.Audit:
+    def audit(self, session: str, by: By | None) -> answers.Audit:
         """Replay the decision of a session, by chain state, by the index, or by both."""
         # Imported here, so that reading an index does not pay for the chain's library.
         from counterfoil.audit.opening import open_auditor
         from counterfoil.audit.report import session_document
 
-        with open_auditor(self.settings, by) as auditor:
+        with open_auditor(self.settings, by or "both") as auditor:
             return session_document(auditor.session(session))
 
     def _listed(self, service_id: int, at: At) -> tuple[AsOf, Listed]:

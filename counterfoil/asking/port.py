@@ -80,8 +80,8 @@ class Answers(Protocol):
     def status(self) -> answers.IndexAnswer:
         """Say what the index is of and how far it is."""
 
-    def audit(self, session: str, by: By) -> answers.Audit:
-        """Replay the decision of a session."""
+    def audit(self, session: str, by: By | None) -> answers.Audit:
+        """Replay the decision of a session; `by` None is by all that whoever answers can replay by."""
 
 
 def not_there(kind: str, sentence: str) -> QuestionError:

@@ -38,8 +38,11 @@ _REFUSED: Final = {
     "unknown-block": UnknownBlockError,
     "bad-question": QuestionError,
     "bad-parameter": QuestionError,
+    "too-long": QuestionError,
     "not-ready": StoreUnavailableError,
+    "too-slow": StoreUnavailableError,
 }
+_NO_PATH: Final = {"http", "unknown-path"}
 
 
 class RemoteError(UserError):
@@ -157,10 +160,11 @@ class RemoteIndex:
             return empty
         return {**empty, "as_of": found["as_of"], "status": found["status"]}
 
-    def audit(self, session: str, by: By) -> answers.Audit:
-        """Have the API replay the decision of a session: its word, of a chain and an index that are its own."""
-        asked = {"by": None if by == "both" else by}
-        found = self._ask(answers.Audit, f"/audit/{_session(session)}", asked, missing="audit")
+    def audit(self, session: str, by: By | None) -> answers.Audit:
+        """Have the API replay the decision of a session, which is its word; it asks its index and receipts alone."""
+        if by not in {None, "index"}:
+            raise QuestionError(f"{self._name} replays by its index alone: say --by index, or leave out --api.")
+        found = self._ask(answers.AuditAnswer, f"/audit/{_session(session)}", {}, missing="session")["audit"]
         self._expect(session.isdecimal() or _names(session, None, found["session_id"]))
         return found
 
@@ -231,10 +235,8 @@ class RemoteIndex:
         kind, detail = problem["type"], problem["detail"]
         if kind == "not-found":
             return _missing(missing, detail)
-        if kind == "http" and missing == "audit":
-            return RemoteError(
-                f"{self._name} gives no audits: audit with a chain or an index of your own, without --api."
-            )
+        if kind in _NO_PATH and answer.status == 404:
+            return RemoteError(f"{self._name} does not know this question: correct --api, or ask an index of your own.")
         if kind in _REFUSED:
             return _REFUSED[kind](detail)
         return RemoteError(f"{self._name} failed (status {answer.status}, {detail}): try again, or tell who runs it.")

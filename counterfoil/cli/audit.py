@@ -24,8 +24,7 @@ _FAULTS_SHOWN: Final = 20
 by_option = click.option(
     "--by",
     type=click.Choice(["state", "index", "both"]),
-    default="both",
-    show_default=True,
+    show_default="both",
     help="Replay by chain state, by the index's rows, or by both.",
 )
 
@@ -40,14 +39,14 @@ def audit() -> None:
 @by_option
 @asking
 @click.pass_context
-def session(ctx: click.Context, common: Common, session: str, by: By) -> None:
+def session(ctx: click.Context, common: Common, session: str, by: By | None) -> None:
     """Replay one decision, named by the session's id, an unambiguous start of it, or its number in the index.
 
     Covers what the session committed to when it was opened: its terms, snapshot, seed, candidates, choice, price and
     receipt. What came later and what decides nothing (deposit, expires_at, status, closes_at, paid, refunded, calls,
     number, a node's endpoint) is compared by `counterfoil index verify`.
 
-    With --api the server replays it: that is the server's word, and no proof.
+    With --api the server replays it by its own index and receipts: that is its word, and no proof.
     """
     with answering(common) as ask:
         found = ask.audit(session, by)
@@ -65,9 +64,9 @@ def session(ctx: click.Context, common: Common, session: str, by: By) -> None:
 @by_option
 @common
 @click.pass_context
-def range_(ctx: click.Context, common: Common, first_block: int, last_block: int, by: By) -> None:
+def range_(ctx: click.Context, common: Common, first_block: int, last_block: int, by: By | None) -> None:
     """Replay every decision of the sessions opened in blocks FIRST_BLOCK to LAST_BLOCK."""
-    with open_auditor(common.settings, by) as auditor, _progress() as progress:
+    with open_auditor(common.settings, by or "both") as auditor, _progress() as progress:
         found = audit_range(auditor, first_block, last_block, progress)
     if common.json:
         print_json(range_document(found))

@@ -5,6 +5,7 @@ import socket
 
 import pytest
 
+from counterfoil.api.app import router
 from counterfoil.asking import remote
 from tests.support.chain import CATEGORY, unused_url
 
@@ -104,30 +105,54 @@ def test_index_status__of_a_server_with_an_empty_index__says_so(ask, script):
     assert "nothing yet: run `counterfoil index run`" in ask("index", "status", "--api", script.url).out
 
 
+def audit_answer(audit, **changes):
+    """What a server answers to /audit."""
+    return {"as_of": AS_OF, "source": "index", "audit": audit | changes}
+
+
 def test_audit_session__from_a_server__prints_its_document(ask, script):
-    own = ask("audit", "session", 1, "--json")
-    script.says(own.json)
+    own = ask("audit", "session", 1, "--by", "index", "--json")
+    script.says(audit_answer(own.json))
 
     assert ask("audit", "session", 1, "--json", "--api", script.url).out == own.out
-    assert ask("audit", "session", 1, "--api", script.url).out == ask("audit", "session", 1).out
+    assert ask("audit", "session", 1, "--api", script.url).out == ask("audit", "session", 1, "--by", "index").out
     assert ask("audit", "session", "SESSION", "--by", "index", "--api", script.url).code == 0
-    assert script.asked[0] == "/audit/1"
-    assert script.asked[2].startswith("/audit/0x")
-    assert script.asked[2].endswith("?by=index")
+    assert script.asked == ["/audit/1", "/audit/1", f"/audit/{own.json['session_id']}"]
+
+
+@pytest.mark.skipif(
+    all(route.path != "/audit/{session_id}" for route in router.routes), reason="this API does not audit yet"
+)
+@pytest.mark.parametrize("session", [1, "SESSION", "PREFIX", 99, "xyz"])
+def test_audit_session__from_the_real_server__is_that_of_its_index(ask, api, session):
+    own = ask("audit", "session", session, "--by", "index")
+    served = ask("audit", "session", session, "--api", api)
+
+    assert (served.code, served.out) == (own.code, own.out)
+    assert own.code == (2 if session in {99, "xyz"} else 0)
 
 
 @pytest.mark.parametrize(("outcome", "code"), [("mismatch", 1), ("cannot be checked", 2)])
 def test_audit_session__that_a_server_found_wrong__has_the_exit_code_of_that(ask, script, outcome, code):
-    script.says(ask("audit", "session", 1, "--json").json | {"outcome": outcome})
+    script.says(audit_answer(ask("audit", "session", 1, "--json").json, outcome=outcome))
 
     assert ask("audit", "session", 1, "--api", script.url).code == code
 
 
-def test_audit_session__of_a_server_without_audits__says_how_to_audit(ask, script):
-    script.refuses("http", "Not Found", 404)
+@pytest.mark.parametrize("by", ["state", "both"])
+def test_audit_session__of_a_server_by_chain_state__says_that_it_cannot(ask, script, by):
+    assert refused(ask, script.url, "audit", "session", 1, "--by", by) == (
+        f"The API at {script.url} replays by its index alone: say --by index, or leave out --api."
+    )
+    assert script.asked == []
 
-    assert ask("audit", "session", 1, "--api", script.url).err == (
-        f"The API at {script.url} gives no audits: audit with a chain or an index of your own, without --api.\n"
+
+@pytest.mark.parametrize("kind", ["http", "unknown-path"])
+def test_audit_session__of_a_server_without_audits__says_how_to_audit(ask, script, kind):
+    script.refuses(kind, "Not Found", 404)
+
+    assert refused(ask, script.url, "audit", "session", 1) == (
+        f"The API at {script.url} does not know this question: correct --api, or ask an index of your own."
     )
 
 
@@ -293,7 +318,6 @@ ELSEWHERE = [
     (("node", "show", 1), lambda answer: answer["node"].update(node_id=2)),
     (("session", 1), lambda answer: answer["session"].update(number=2)),
     (("session", "SESSION"), lambda answer: answer["session"].update(session_id="0x" + "00" * 32)),
-    (("audit", "session", "SESSION"), lambda answer: answer.update(session_id="0x" + "00" * 32)),
     (("services", "--at", 3), lambda answer: answer["as_of"].update(block=4)),
     (("route", CATEGORY), lambda answer: answer.update(digest="0x" + "00" * 32)),
     (("route", CATEGORY), lambda answer: answer["as_of"].update(block=1)),
@@ -309,6 +333,12 @@ def test_reading__of_an_answer_to_another_question__is_refused(ask, script, scen
     script.says(answer)
 
     assert "gave an answer to another question" in refused(ask, script.url, *command)
+
+
+def test_audit_session__of_another_session_than_was_asked_for__is_refused(ask, script):
+    script.says(audit_answer(ask("audit", "session", 1, "--json").json, session_id="0x" + "00" * 32))
+
+    assert "gave an answer to another question" in refused(ask, script.url, "audit", "session", "SESSION")
 
 
 @pytest.mark.parametrize("asked", [("--cap", 50), ("--nonce", 3), ("--client", "OPERATOR")])
