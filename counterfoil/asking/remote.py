@@ -34,6 +34,7 @@ MAX_PAGES: Final = 100
 
 _PAGE: Final = 1000
 _SESSION: Final = re.compile(r"(0x)?[0-9a-f]{1,64}", re.IGNORECASE)
+_MAX_DIGITS: Final = 18  # of a session's number; more are the start of an id
 _REFUSED: Final = {
     "unknown-block": UnknownBlockError,
     "bad-question": QuestionError,
@@ -165,7 +166,7 @@ class RemoteIndex:
         if by not in {None, "index"}:
             raise QuestionError(f"{self._name} replays by its index alone: say --by index, or leave out --api.")
         found = self._ask(answers.AuditAnswer, f"/audit/{_session(session)}", {}, missing="session")["audit"]
-        self._expect(session.isdecimal() or _names(session, None, found["session_id"]))
+        self._expect(_names(session, None, found["session_id"]))
         return found
 
     # --- asking
@@ -271,9 +272,9 @@ def _session(which: str) -> str:
 
 
 def _names(which: str, number: int | None, session_id: str) -> bool:
-    """Whether a number, an id or the start of one is a session's."""
-    if which.isdecimal() and int(which) == number:
-        return True
+    """Whether a number, an id or the start of one is a session's; of an unknown number (None) that cannot be told."""
+    if which.isdecimal() and len(which) <= _MAX_DIGITS:
+        return number is None or int(which) == number
     return session_id.startswith("0x" + which.lower().removeprefix("0x"))
 
 

@@ -316,7 +316,7 @@ ELSEWHERE = [
     (("service", 1), lambda answer: answer["service"].update(service_id=2)),
     (("service", 1, "--experience"), lambda answer: answer.update(service_id=2)),
     (("node", "show", 1), lambda answer: answer["node"].update(node_id=2)),
-    (("session", 1), lambda answer: answer["session"].update(number=2)),
+    (("session", 1), lambda answer: answer["session"].update(number=2, session_id="0x1" + "0" * 63)),
     (("session", "SESSION"), lambda answer: answer["session"].update(session_id="0x" + "00" * 32)),
     (("services", "--at", 3), lambda answer: answer["as_of"].update(block=4)),
     (("route", CATEGORY), lambda answer: answer.update(digest="0x" + "00" * 32)),
