@@ -4,49 +4,59 @@ Amounts are decimal strings in base units of their token; ratios are exact text 
 is null. Times are seconds, `finalized` says whether the block of the answer is final.
 """
 
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field, StringConstraints
 from typing_extensions import TypedDict
+
+Whole = Annotated[int, Field(ge=0, lt=2**63)]
+"""A number or a count."""
+Amount = Annotated[str, StringConstraints(pattern="^(0|[1-9][0-9]{0,99})$")]
+"""Base units of a token, or another number that may be large."""
+Ratio = Annotated[str, StringConstraints(pattern="^(0|[1-9][0-9]{0,99})(/[1-9][0-9]{0,99})?$")]
+"""An exact ratio, such as `7/8` or `92`."""
+Outcome = Annotated[str, StringConstraints(pattern="^(ok|note|mismatch|cannot be checked)$")]
+"""What came out of a check or an audit."""
 
 
 class AsOfBlock(TypedDict):
     """The block that an answer is the state after; `behind`: how many blocks a backfill still has to bring."""
 
-    chain_id: int
-    block: int
+    chain_id: Whole
+    block: Whole
     hash: str
-    timestamp: int
+    timestamp: Whole
     finalized: bool
-    behind: int
+    behind: Whole
 
 
 class Service(TypedDict):
     """A listing with what counts of its node, and what most of those who tried it found."""
 
-    service_id: int
-    node_id: int
+    service_id: Whole
+    node_id: Whole
     category_id: str
     category: str
-    price: str
+    price: Amount
     metadata_uri: str
     active: bool
     routable: bool
     operator: str
     endpoint: str
-    stake: str
-    max_concurrent: str
-    active_sessions: int
-    headroom: str
-    rating_sum: int
-    rating_count: int
-    reputation: str | None
+    stake: Amount
+    max_concurrent: Amount
+    active_sessions: Whole
+    headroom: Ratio
+    rating_sum: Whole
+    rating_count: Whole
+    reputation: Ratio | None
     tested: str | None
 
 
 class Note(TypedDict):
     """A line that an agent wrote about a tool."""
 
-    timestamp: int
+    timestamp: Whole
     session_id: str
     tool: str
     note: str
@@ -55,14 +65,14 @@ class Note(TypedDict):
 class Summary(TypedDict):
     """What some records add up to (design section 6)."""
 
-    runs: int
-    calls: str
-    cost: str
-    worked_rate: str | None
-    judge_score: str | None
-    judged: int
-    median_latency_ms: str | None
-    cost_per_call: str | None
+    runs: Whole
+    calls: Amount
+    cost: Amount
+    worked_rate: Ratio | None
+    judge_score: Ratio | None
+    judged: Whole
+    median_latency_ms: Ratio | None
+    cost_per_call: Ratio | None
     notes: list[Note]
 
 
@@ -78,22 +88,22 @@ class Experience(TypedDict):
     """What is known of a service, by need and by task label: those with the most runs, and how many there are."""
 
     needs: list[Group]
-    needs_in_all: int
+    needs_in_all: Whole
     tasks: list[Group]
-    tasks_in_all: int
+    tasks_in_all: Whole
 
 
 class Match(Group):
     """The label whose experience counts, and how close it is to the task that was asked for."""
 
-    closeness: str
+    closeness: Ratio
     trusted: bool
 
 
 class Place(TypedDict):
     """A place of a ranking; `match` is null where nobody tried the listing for the task or the need."""
 
-    place: int
+    place: Whole
     service: Service
     tried_for_need: bool
     match: Match | None
@@ -102,19 +112,19 @@ class Place(TypedDict):
 class Node(TypedDict):
     """A node with its stake, load, reputation and enabled capabilities."""
 
-    node_id: int
+    node_id: Whole
     operator: str
     endpoint: str
-    stake: str
-    unbonding: str
-    release_at: int
-    max_concurrent: str
-    active_sessions: int
-    rating_sum: int
-    rating_count: int
-    unpaid_count: int
-    paid_weight: str
-    weighted_sum: str
+    stake: Amount
+    unbonding: Amount
+    release_at: Whole
+    max_concurrent: Amount
+    active_sessions: Whole
+    rating_sum: Whole
+    rating_count: Whole
+    unpaid_count: Whole
+    paid_weight: Amount
+    weighted_sum: Amount
     capabilities: list[str]
 
 
@@ -122,30 +132,30 @@ class Session(TypedDict):
     """A session; `price_cap` is null where the client set none."""
 
     session_id: str
-    number: int
+    number: Whole
     client: str
-    service_id: int
-    node_id: int
+    service_id: Whole
+    node_id: Whole
     operator: str
     signer: str
-    price: str
-    max_price: str
-    deposit: str
-    expires_at: int
+    price: Amount
+    max_price: Amount
+    deposit: Amount
+    expires_at: Whole
     policy: str
-    nonce: int
-    attempt: int
-    snapshot_block: int
+    nonce: Whole
+    attempt: Whole
+    snapshot_block: Whole
     snapshot_hash: str
     draw_seed: str
-    price_cap: str | None
+    price_cap: Amount | None
     decision: str
-    opened_block: int
+    opened_block: Whole
     status: str
-    closes_at: int
-    paid: str
-    refunded: str
-    calls: int
+    closes_at: Whole
+    paid: Amount
+    refunded: Amount
+    calls: Whole
 
 
 class Status(TypedDict):
@@ -153,16 +163,16 @@ class Status(TypedDict):
 
     addresses: dict[str, str]
     genesis_hash: str
-    first_block: int
-    finalized_block: int | None
+    first_block: Whole
+    finalized_block: Whole | None
     digest: str
-    nodes: int
-    services: int
-    sessions: int
-    raw_logs: int
-    raw_logs_from: int | None
-    quarantined: int
-    unknown_events: int
+    nodes: Whole
+    services: Whole
+    sessions: Whole
+    raw_logs: Whole
+    raw_logs_from: Whole | None
+    quarantined: Whole
+    unknown_events: Whole
 
 
 class Answer(TypedDict):
@@ -175,7 +185,7 @@ class ServicesAnswer(Answer):
     """A page of listings; `next` is the `after` of the next page, null on the last."""
 
     services: list[Service]
-    next: int | None
+    next: Whole | None
 
 
 class ServiceAnswer(Answer):
@@ -188,13 +198,13 @@ class BestAnswer(Answer):
     """A page of a ranking; `next` is the `after` of the next page, null on the last."""
 
     best: list[Place]
-    next: int | None
+    next: Whole | None
 
 
 class ExperienceAnswer(Answer):
     """What is known of one service."""
 
-    service_id: int
+    service_id: Whole
     experience: Experience
 
 
@@ -202,7 +212,7 @@ class NodesAnswer(Answer):
     """A page of nodes; `next` is the `after` of the next page, null on the last."""
 
     nodes: list[Node]
-    next: int | None
+    next: Whole | None
 
 
 class NodeAnswer(Answer):
@@ -215,7 +225,7 @@ class SessionsAnswer(Answer):
     """A page of sessions; `next` is the `after` of the next page, null on the last."""
 
     sessions: list[Session]
-    next: int | None
+    next: Whole | None
 
 
 class SessionAnswer(Answer):
@@ -228,6 +238,18 @@ class StatusAnswer(Answer):
     """What the index is of and how far it is."""
 
     status: Status
+
+
+class IndexAnswer(TypedDict):
+    """Where an index is, the chain's newest block, and how far the index is.
+
+    `head` is null where no node of the chain answers or none was asked, `as_of` and `status` while the index is empty.
+    """
+
+    database: str
+    head: Whole | None
+    as_of: AsOfBlock | None
+    status: Status | None
 
 
 class Explanation(Answer):
@@ -243,18 +265,38 @@ class AuditCheck(TypedDict):
 
     part: str
     name: str
-    outcome: str
+    outcome: Outcome
     sentence: str
 
 
+class Commitment(TypedDict):
+    """What a session committed to when it was opened; `price_cap` is null where the client set none."""
+
+    client: str
+    service_id: Whole
+    node_id: Whole
+    operator: str
+    price: Amount
+    max_price: Amount
+    policy: Whole
+    nonce: Whole
+    attempt: Whole
+    snapshot_block: Whole
+    snapshot_hash: str
+    draw_seed: str
+    price_cap: Amount | None
+    decision: str
+    opened_block: Whole
+
+
 class Audit(TypedDict):
-    """The audit of a session: `outcome` is ok, mismatch or unknown; `by` has it for each part that was asked for."""
+    """The audit of a session; `by` has the outcome of each part, null where that was not asked for."""
 
     session_id: str
-    outcome: str
+    outcome: Outcome
     first_difference: str | None
-    by: dict[str, str | None]
-    session: dict[str, Any] | None
+    by: dict[str, Outcome | None]
+    session: Commitment | None
     category: str | None
     checks: list[AuditCheck]
 
@@ -294,6 +336,6 @@ class TakenAnswer(TypedDict):
     """A record of experience that was taken: it counts from block `counts_from` on, while its session is settled."""
 
     session_id: str
-    service_id: int
+    service_id: Whole
     tool: str
-    counts_from: int
+    counts_from: Whole

@@ -45,11 +45,12 @@ class EncodedError(HttpError):
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """An answer's status, its whole body, and its header Retry-After as it came ("" where there is none)."""
+    """An answer's status, its whole body, and two of its headers as they came ("" where there is none)."""
 
     status: int
     body: bytes
     retry_after: str = ""
+    content_type: str = ""
 
 
 class BoundedHttp:
@@ -113,7 +114,8 @@ class BoundedHttp:
         ) as response:
             _refuse_encoded(response.headers)
             body = self._read(response.iter_stream())
-            return HttpAnswer(response.status, body, _header(response.headers, b"retry-after"))
+            retry_after, kind = (_header(response.headers, name) for name in (b"retry-after", b"content-type"))
+            return HttpAnswer(response.status, body, retry_after, kind)
 
     def _read(self, chunks: Iterable[bytes]) -> bytes:
         body = bytearray()

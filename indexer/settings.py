@@ -80,6 +80,12 @@ def _listen(given: str) -> str:
     return given
 
 
+def _api_url(url: str) -> str:
+    if url and (not _is_url(url, ("http", "https")) or "?" in url or "#" in url):
+        raise PydanticCustomError("api", "give a URL such as https://counterfoil.example, without ? and #, or nothing")
+    return url
+
+
 class Settings(BaseSettings):
     """Where things are and how the source is asked. Times are seconds, sizes bytes, ranges blocks."""
 
@@ -103,6 +109,11 @@ class Settings(BaseSettings):
     `home`."""
     deployment: Path | None = Field(None, examples=[".counterfoil/deployments/31337.json"])
     """The deployment file. Without it, the only one in the folder `deployments` of `home`."""
+    api: Annotated[str, AfterValidator(_api_url)] = Field("", examples=["https://counterfoil.example"])
+    """The URL of a Counterfoil API that reading commands ask in place of an index of your own. What it answers is its
+    word: a receipt is checked against its digest and a draw is done again from its candidates, the rest is checked by
+    form alone. A URL that holds a password belongs in the environment or the file; messages name its host alone. An
+    index that flags name comes before it."""
     verify: Literal["bloom", "full"] = "bloom"
     """How logs are checked before they are written. `bloom`: against each block's bloom, and against the receipts where
     the bloom or an answer's end leaves a doubt. `full`: against the receipts of every block that may hold an event."""
@@ -116,7 +127,7 @@ class Settings(BaseSettings):
     poll_seconds: float = Field(default=0.2, gt=0, le=3600)
     """How often the head is asked for once the index has caught up."""
     request_seconds: float = Field(default=30, gt=0, le=600)
-    """How long one request to the node may take as a whole."""
+    """How long one request to the node, or to an API, may take as a whole."""
     max_response_bytes: int = Field(default=64 * 2**20, ge=2**16, le=2**30)
     """The largest answer that is read; a larger one counts as a range that is too large."""
     max_range_blocks: int = Field(default=2000, ge=1, le=100_000)
@@ -182,6 +193,7 @@ class Settings(BaseSettings):
             "rpc_url": ",".join(self.shown_rpc_urls()),
             "rpc_websocket_url": without_secrets(self.rpc_websocket_url) if self.rpc_websocket_url else "",
             "database": _shown_database(self.database),
+            "api": without_secrets(self.api) if self.api else "",
         }
 
 

@@ -7,7 +7,7 @@ from pydantic.config import JsonDict
 from counterfoil import answers, documents
 from counterfoil.directory import Experience
 from counterfoil.receipts import Receipt, Request, build, digest
-from counterfoil.receipts.canonical import Document, document
+from counterfoil.receipts.canonical import document
 from counterfoil.routing.experience import Record
 from counterfoil.routing.lottery import NO_CAP, Candidate
 from indexer.query import AsOf
@@ -136,13 +136,20 @@ def _status() -> answers.Status:
 
 
 def _audit() -> answers.Audit:
-    terms: Document = {"client": CLIENT, "service_id": 1, "node_id": 1, "decision": digest(example_receipt())}
+    receipt = example_receipt()
+    session: answers.Commitment = {
+        "client": CLIENT, "service_id": 1, "node_id": 1, "operator": OPERATOR, "price": "1000", "max_price": "1000",
+        "policy": int(receipt.request.policy), "nonce": receipt.request.nonce, "attempt": receipt.attempt,
+        "snapshot_block": receipt.snapshot_block, "snapshot_hash": receipt.snapshot_hash,
+        "draw_seed": receipt.draw_seed, "price_cap": None, "decision": digest(receipt),
+        "opened_block": receipt.snapshot_block + 1,
+    }  # fmt: skip
     return {
         "session_id": SESSION_ID,
         "outcome": "ok",
         "first_difference": None,
         "by": {"state": None, "index": "ok", "receipt": "ok"},
-        "session": terms,
+        "session": session,
         "category": CATEGORY,
         "checks": [
             {"part": "index", "name": "draw seed", "outcome": "ok", "sentence": "follows from block, client and draw"}

@@ -4,8 +4,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
 from counterfoil.routing.lottery import NO_CAP, Ranking
+
+By = Literal["state", "index", "both"]
+"""What an audit replays by."""
 
 
 class Outcome(StrEnum):

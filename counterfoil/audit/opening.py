@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Literal
 
 from counterfoil.audit.index import IndexSource
+from counterfoil.audit.model import By
 from counterfoil.audit.session import Auditor
 from counterfoil.audit.state import StateSource
 from counterfoil.chain.connection import connect
@@ -14,8 +14,6 @@ from indexer.errors import StoreError, UserError
 from indexer.query import Store, open_store
 from indexer.settings import Settings
 from indexer.store.reader import read_meta
-
-By = Literal["state", "index", "both"]
 
 
 @contextmanager

@@ -44,7 +44,7 @@ def range_document(audit: RangeAudit) -> Document:
     }
 
 
-def facts_document(facts: SessionFacts) -> Document:
+def facts_document(facts: SessionFacts) -> answers.Commitment:
     """What a session committed to."""
     return {
         "client": facts.client,

@@ -2,12 +2,12 @@
 
 import click
 
-from counterfoil.cli.options import Common, with_settings
+from counterfoil.cli.options import Common, example, with_settings
 from counterfoil.cli.output import print_json, print_table, say
 from indexer.settings import Settings, variable_of
 
 
-@click.command()
+@click.command(epilog=example("counterfoil config"))
 @with_settings(*Settings.model_fields)
 def config(common: Common) -> None:
     """Show every setting and where it comes from: a flag, the environment, the file, or the default.

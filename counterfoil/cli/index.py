@@ -10,11 +10,11 @@ from types import FrameType
 import click
 import structlog
 
+from counterfoil import answers
 from counterfoil.cli import logs, progress
-from counterfoil.cli.options import Common, common, with_settings
+from counterfoil.cli.options import Common, answering, asking, common, example, with_settings
 from counterfoil.cli.output import print_json, print_pairs, say
 from counterfoil.cli.output import short as shortened
-from counterfoil.documents import as_of_document
 from indexer import service
 from indexer.notices import all_of
 from indexer.settings import Settings
@@ -26,10 +26,10 @@ def index() -> None:
     """The index: chain events as rows that can be asked as of any block."""
 
 
-@index.command()
+@index.command(epilog=example("counterfoil index run", "counterfoil index run --follow --log-format json"))
 @click.option("--follow", is_flag=True, help="Go on following the chain until interrupted.")
 @click.option("--wait", is_flag=True, help="Stand by while another process writes, and take over from it.")
-@with_settings(*Settings.model_fields)
+@with_settings(*(name for name in Settings.model_fields if name != "api"))
 def run(common: Common, follow: bool, wait: bool) -> None:
     """Catch up with the chain, and follow it where asked to.
 
@@ -81,36 +81,40 @@ def _summary(result: SyncResult | None) -> str:
     )
 
 
-@index.command()
-@common
+@index.command(epilog=example("counterfoil index status"))
+@asking
 def status(common: Common) -> None:
-    """Say what the index is of, and how far it is."""
-    found = service.index_status(common.settings)
+    """Say what the index is of, and how far it is.
+
+    With --api that is the server's index; the chain is not asked for its head.
+    """
+    with answering(common) as ask:
+        found = ask.status()
     if common.json:
-        print_json(_status_document(found))
+        print_json(found)
         return
-    pairs: list[tuple[str, object]] = [("database", found.database), ("chain's head", found.head or "no answer")]
-    if found.as_of is None or found.status is None:
+    head = "no answer" if found["head"] is None else found["head"]
+    pairs: list[tuple[str, object]] = [("database", found["database"]), ("chain's head", head)]
+    if found["as_of"] is None or found["status"] is None:
         print_pairs([*pairs, ("indexed", "nothing yet: run `counterfoil index run`")])
         return
-    of = found.as_of
-    print_pairs(
-        [
-            ("chain", of.chain_id),
-            *pairs,
-            ("indexed to", f"block {of.block} ({shortened(of.hash)})"),
-            ("first block", found.status.first_block),
-            ("final to", found.status.finalized_block),
-            ("nodes", found.status.nodes),
-            ("services", found.status.services),
-            ("sessions", found.status.sessions),
-            ("logs", f"{found.status.raw_logs}, {found.status.quarantined} in quarantine"),
-            ("digest", found.status.digest),
-        ]
-    )
+    print_pairs([("chain", found["as_of"]["chain_id"]), *pairs, *_status_pairs(found["as_of"], found["status"])])
 
 
-@index.command()
+def _status_pairs(as_of: answers.AsOfBlock, status: answers.Status) -> list[tuple[str, object]]:
+    return [
+        ("indexed to", f"block {as_of['block']} ({shortened(as_of['hash'])})"),
+        ("first block", status["first_block"]),
+        ("final to", status["finalized_block"]),
+        ("nodes", status["nodes"]),
+        ("services", status["services"]),
+        ("sessions", status["sessions"]),
+        ("logs", f"{status['raw_logs']}, {status['quarantined']} in quarantine"),
+        ("digest", status["digest"]),
+    ]
+
+
+@index.command(epilog=example("counterfoil index rebuild"))
 @common
 def rebuild(common: Common) -> None:
     """Make every row again from the raw logs, without the chain."""
@@ -121,7 +125,7 @@ def rebuild(common: Common) -> None:
     click.echo(f"rebuilt {result.blocks} blocks, {result.quarantined} logs in quarantine, digest {result.digest}")
 
 
-@index.command()
+@index.command(epilog=example("counterfoil index verify --against other.sqlite"))
 @click.option("--against", required=True, help="The other index: a file or a database URL.")
 @common
 @click.pass_context
@@ -147,15 +151,6 @@ def _uncompared(result: service.Comparison) -> str:
     if result.raw_logs_from == result.first_block:
         return ""
     return f"; raw logs were not compared before block {result.raw_logs_from}, where they are no longer kept"
-
-
-def _status_document(found: service.IndexStatus) -> dict[str, object]:
-    return {
-        "database": found.database,
-        "head": found.head,
-        "as_of": None if found.as_of is None else as_of_document(found.as_of),
-        "status": None if found.status is None else asdict(found.status),
-    }
 
 
 @contextmanager

@@ -1,20 +1,21 @@
 """The entry point: commands are imported only when they are called, and every error ends in a sentence."""
 
-import importlib
 from typing import Any, Final
 
 import click
 
+from counterfoil.cli.lazy import LazyGroup
 from counterfoil.receipts import ReceiptError
 from counterfoil.routing.lottery import LotteryError
 from indexer.errors import IndexerError, RetryableError, StoreUnavailableError
 
 COMMANDS: Final = {
     "audit": "counterfoil.cli.audit:audit",
+    "completion": "counterfoil.cli.completion:completion",
     "config": "counterfoil.cli.config:config",
     "index": "counterfoil.cli.index:index",
     "mcp": "counterfoil.cli.mcp:mcp",
-    "node": "counterfoil.cli.node:node",
+    "node": "counterfoil.cli.nodes:node",
     "nodes": "counterfoil.cli.nodes:nodes",
     "receipt": "counterfoil.cli.receipt:receipt",
     "route": "counterfoil.cli.route:route",
@@ -38,23 +39,11 @@ class SentenceError(click.ClickException):
         click.echo(clean(self.format_message()), file=file, err=file is None)
 
 
-class Commands(click.Group):
-    """The commands by name, each imported from its own module."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Every command's name."""
-        return sorted(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import one command."""
-        if cmd_name not in COMMANDS:
-            return None
-        module, name = COMMANDS[cmd_name].split(":")
-        command: click.Command = getattr(importlib.import_module(module), name)
-        return command
+class Commands(LazyGroup):
+    """All commands; what one raises on purpose becomes a sentence."""
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401
-        """Run a command; what it raises on purpose becomes a sentence."""
+        """Run a command."""
         try:
             return super().invoke(ctx)
         except StoreUnavailableError as error:
@@ -71,7 +60,11 @@ def _sentence(error: Exception) -> str:
     return start if start.endswith((".", "!", "?")) else f"{start}."
 
 
-@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.command(
+    cls=Commands,
+    places=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(package_name="counterfoil")
 def main() -> None:
     """Counterfoil routes paid calls to service nodes; what it chose, and why, anyone can replay from chain state."""

@@ -6,20 +6,17 @@ import socket
 
 import click
 
-from counterfoil.cli.options import Common, common
+from counterfoil.cli.options import Common, common, example
 from indexer.errors import UserError
 
 HOST = "127.0.0.1"
 
 
-@click.command()
+@click.command(epilog=example("counterfoil mcp", "counterfoil mcp --http 8701"))
 @click.option("--http", "port", type=click.IntRange(1, 65535), help="Serve HTTP on this port of 127.0.0.1, at /mcp.")
 @common
 def mcp(common: Common, port: int | None) -> None:
-    """Serve directory, routing and audits to agents over the Model Context Protocol, on standard input and output.
-
-    Example: counterfoil mcp
-    """
+    """Serve directory, routing and audits to agents over the Model Context Protocol, on standard input and output."""
     try:
         from counterfoil.mcp.server import build_server
     except ModuleNotFoundError:

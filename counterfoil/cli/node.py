@@ -1,22 +1,19 @@
-"""`counterfoil node`: what operators do on chain."""
+"""`counterfoil node register` and `list-service`: what operators do on chain."""
+
+from contextlib import closing
 
 import click
 
 from counterfoil.chain.connection import Chain, connect
 from counterfoil.chain.contracts import NodeRegistry, Token
 from counterfoil.chain.sender import events
-from counterfoil.cli.options import Common, common
+from counterfoil.cli.options import Common, common, example
 from counterfoil.cli.output import amount, print_json
 from counterfoil.cli.signing import Signing, Step, account, carry_out, say_only, signing, transactions
 from indexer.errors import UserError
 
 
-@click.group()
-def node() -> None:
-    """Register nodes and list their services."""
-
-
-@node.command()
+@click.command(epilog=example("counterfoil node register --endpoint https://node.example --stake 2000000000 --dry-run"))
 @click.option("--endpoint", required=True, help="Where agents reach the node, such as https://node.example.")
 @click.option("--stake", type=click.IntRange(0), required=True, help="What to stake, in base units of the stake token.")
 @signing
@@ -26,7 +23,7 @@ def register(common: Common, endpoint: str, stake: int, dry_run: bool, yes: bool
 
     The key comes from COUNTERFOIL_KEYSTORE or COUNTERFOIL_PRIVATE_KEY; --dry-run needs none.
     """
-    chain = connect(common.settings)
+    chain = connected(common)
     registry = NodeRegistry(chain)
     token = stake_token(chain)
     registering = Step(
@@ -53,7 +50,10 @@ def register(common: Common, endpoint: str, stake: int, dry_run: bool, yes: bool
     )
 
 
-@node.command("list-service")
+@click.command(
+    "list-service",
+    epilog=example("counterfoil node list-service 1 --category data:crypto-price --price 900 --dry-run"),
+)
 @click.argument("node_id", type=click.IntRange(1))
 @click.option("--category", required=True, help="What is served, such as data:crypto-price.")
 @click.option("--price", type=click.IntRange(0), required=True, help="Per call, in base units of the payment token.")
@@ -64,7 +64,7 @@ def list_service(
     common: Common, node_id: int, category: str, price: int, metadata_uri: str, dry_run: bool, yes: bool
 ) -> None:
     """List a service of a node: one per category, for ever."""
-    chain = connect(common.settings)
+    chain = connected(common)
     step = Step(
         f"list {category} on node {node_id} at {amount(price)} a call",
         NodeRegistry(chain).list_service(node_id, category, price, metadata_uri),
@@ -78,6 +78,11 @@ def list_service(
         print_json({"service_id": service_id, "transactions": transactions(mined)})
         return
     click.echo(f"Service {service_id} is listed. See it with: counterfoil service {service_id}")
+
+
+def connected(common: Common) -> Chain:
+    """The chain that the settings name, closed when the command ends. Raises UserError and RetryableError."""
+    return click.get_current_context().with_resource(closing(connect(common.settings)))
 
 
 def stake_token(chain: Chain) -> Token:

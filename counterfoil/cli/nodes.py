@@ -1,44 +1,81 @@
-"""`counterfoil nodes`: operators' nodes as of a block."""
+"""`counterfoil nodes` and `counterfoil node`: operators' nodes as of a block."""
 
 import click
 
-from counterfoil.cli.options import Address, Common, after, at, common, limit
-from counterfoil.cli.output import amount, print_as_of, print_json, print_table, rating, short
-from counterfoil.documents import nodes_answer
-from counterfoil.reading import open_index
-from indexer import query
+from counterfoil import answers
+from counterfoil.asking import Rows
+from counterfoil.cli.lazy import LazyGroup
+from counterfoil.cli.options import Address, Common, after, answering, asking, at, example, limit
+from counterfoil.cli.output import amount, print_as_of, print_json, print_next, print_pairs, print_table, rating, short
 from indexer.query import At
 
 
-@click.command()
+@click.command(epilog=example("counterfoil nodes --limit 20"))
 @click.option("--operator", type=Address(), help="Only those of this operator.")
 @at
 @after
 @limit
-@common
+@asking
 def nodes(common: Common, operator: str | None, at: At, after: int, limit: int) -> None:
     """List nodes, by id."""
-    with open_index(common.settings) as store:
-        answer = query.nodes(store, operator=operator, after=after, limit=limit, at=at)
-    page = answer.value
+    with answering(common) as ask:
+        answer = ask.nodes(operator, Rows(after, limit, at))
     if common.json:
-        print_json(nodes_answer(answer))
+        print_json(answer)
         return
-    print_as_of(answer.as_of)
-    print_table(
-        (">node", "operator", ">stake", ">unbonding", ">sessions", "rating", "endpoint"),
-        (
-            (
-                view.node_id,
-                short(view.operator),
-                amount(view.stake),
-                amount(view.unbonding),
-                f"{view.active_sessions}/{view.max_concurrent}",
-                rating(view.rating_sum, view.rating_count),
-                view.endpoint,
-            )
-            for view in page.items
-        ),
+    print_as_of(answer)
+    columns = (">node", "operator", ">stake", ">unbonding", ">sessions", "rating", "endpoint")
+    print_table(columns, map(_row, answer["nodes"]))
+    print_next(answer["next"])
+
+
+def _row(node: answers.Node) -> tuple[object, ...]:
+    return (
+        node["node_id"],
+        short(node["operator"]),
+        amount(node["stake"]),
+        amount(node["unbonding"]),
+        f"{node['active_sessions']}/{node['max_concurrent']}",
+        rating(node["rating_sum"], node["rating_count"]),
+        node["endpoint"],
     )
-    if page.next is not None:
-        click.echo(f"more with --after {page.next}")
+
+
+node = LazyGroup(
+    "node",
+    {
+        "list-service": "counterfoil.cli.node:list_service",
+        "register": "counterfoil.cli.node:register",
+        "show": "counterfoil.cli.nodes:show",
+    },
+    help="Show a node, register nodes and list their services.",
+)
+
+
+@click.command(epilog=example("counterfoil node show 1"))
+@click.argument("node_id", type=click.IntRange(1))
+@at
+@asking
+def show(common: Common, node_id: int, at: At) -> None:
+    """Show one node."""
+    with answering(common) as ask:
+        answer = ask.node(node_id, at)
+    if common.json:
+        print_json(answer)
+        return
+    print_as_of(answer)
+    print_pairs(_pairs(answer["node"]))
+
+
+def _pairs(node: answers.Node) -> list[tuple[str, object]]:
+    release = f", released at {node['release_at']}" if node["release_at"] else ""
+    return [
+        ("node", node["node_id"]),
+        ("operator", node["operator"]),
+        ("endpoint", node["endpoint"]),
+        ("stake", amount(node["stake"])),
+        ("unbonding", f"{amount(node['unbonding'])}{release}"),
+        ("sessions", f"{node['active_sessions']} of {node['max_concurrent']} at a time"),
+        ("rating", f"{rating(node['rating_sum'], node['rating_count'])}, {node['unpaid_count']} of them unpaid"),
+        ("capabilities", ", ".join(node["capabilities"]) or "none"),
+    ]

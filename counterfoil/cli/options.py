@@ -1,7 +1,8 @@
 """Options that many commands share."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any, Final, Literal, ParamSpec, TypeVar, get_args, get_origin
 
 import click
 
+from counterfoil.asking import Answers, open_answers
 from indexer.errors import QuestionError
 from indexer.query import At as BlockName
 from indexer.query import named_block
@@ -65,6 +67,28 @@ def _setting_option(name: str) -> Callable[[Callable[..., R]], Callable[..., R]]
 
 
 common = with_settings(*_PLACES)
+asking = with_settings("api", *_PLACES)
+
+
+@contextmanager
+def answering(common: Common) -> Iterator[Answers]:
+    """Give who answers a reading command: the API of the settings, unless flags name an index of one's own.
+
+    Raises QuestionError where flags name both.
+    """
+    origins, settings = common.loaded.origins, common.settings
+    own = [_SHORT.get(name, flag_of(name)) for name in _PLACES if origins[name] == "flag"]
+    if settings.api and own:
+        if origins["api"] == "flag":
+            raise QuestionError(f"--api asks a server, {own[0]} names an index of your own: give one of them.")
+        settings = settings.model_copy(update={"api": ""})
+    with open_answers(settings) as answers:
+        yield answers
+
+
+def example(*lines: str) -> str:
+    """The end of a command's help: command lines that work."""
+    return "\b\n" + "\n".join(("Example:", *(f"  {line}" for line in lines)))
 
 
 class At(click.ParamType):

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from indexer.query import AsOf
+from counterfoil.answers import Answer
 
 WIDTH = 100
 
@@ -62,10 +62,17 @@ def _print_trimmed(*parts: Table | Text) -> None:
     click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
-def print_as_of(as_of: AsOf) -> None:
+def print_as_of(answer: Answer) -> None:
     """Say which block an answer is the state after."""
-    final = ", final" if as_of.finalized else ""
-    say(f"as of block {as_of.block} ({short(as_of.hash)}{final}) of chain {as_of.chain_id}")
+    as_of = answer["as_of"]
+    final = ", final" if as_of["finalized"] else ""
+    say(f"as of block {as_of['block']} ({short(as_of['hash'])}{final}) of chain {as_of['chain_id']}")
+
+
+def print_next(after: int | None) -> None:
+    """Say how to see the next page, where there is one."""
+    if after is not None:
+        click.echo(f"more with --after {after}")
 
 
 def plain(value: object) -> Text:
@@ -83,9 +90,9 @@ def short(text: str) -> str:
     return text if len(text) <= 14 else f"{text[:12]}…"
 
 
-def amount(number: int) -> str:
+def amount(number: int | str) -> str:
     """An amount in base units, digits in groups of three."""
-    return f"{number:,}"
+    return f"{int(number):,}"
 
 
 def rating(rating_sum: int, rating_count: int) -> str:

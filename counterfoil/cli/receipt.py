@@ -8,10 +8,10 @@ from typing import Final
 
 import click
 
-from counterfoil.cli.options import Common, common
+from counterfoil.cli.options import Common, answering, asking, example
 from counterfoil.cli.output import amount, print_json, print_pairs, print_table, say
-from counterfoil.receipt_store import ReceiptStore, read_bounded
-from counterfoil.receipts import Receipt, ReceiptError, canonical, digest_of, parse, verify
+from counterfoil.receipt_store import read_bounded
+from counterfoil.receipts import Receipt, ReceiptError, digest_of, parse, verify
 from counterfoil.receipts.model import PROVES_NOT
 from counterfoil.routing.lottery import promised_shares
 from counterfoil.routing.reasons import percent, relaxed, wad
@@ -26,9 +26,9 @@ def receipt() -> None:
     """Receipts: one decision with every input, every rejection as a sentence, and the choice."""
 
 
-@receipt.command()
+@receipt.command(epilog=example("counterfoil receipt show DIGEST", "counterfoil receipt show receipt.json"))
 @click.argument("receipt")
-@common
+@asking
 def show(common: Common, receipt: str) -> None:
     """Print a receipt, given as a file or as a digest."""
     data, found = _load(common, receipt)
@@ -38,12 +38,15 @@ def show(common: Common, receipt: str) -> None:
     print_receipt(found, digest_of(data))
 
 
-@receipt.command(name="verify")
+@receipt.command(name="verify", epilog=example("counterfoil receipt verify DIGEST"))
 @click.argument("receipt")
 @click.option("--digest", "expected", help="The digest it must have, for example the session's `decision`.")
-@common
+@asking
 def verify_(common: Common, receipt: str, expected: str | None) -> None:
-    """Check that a receipt is whole, follows from its own inputs, and is of this deployment."""
+    """Check that a receipt is whole, follows from its own inputs, and is of this deployment.
+
+    With --api the receipt comes from there; the deployment file that it is compared with is always your own.
+    """
     data, found = _load(common, receipt)
     if expected is not None:
         verify(data, _digest(expected) or expected)
@@ -59,8 +62,13 @@ def verify_(common: Common, receipt: str, expected: str | None) -> None:
         click.echo("its contracts were not compared: there is no deployment file")
 
 
-def candidate_rows(found: Receipt) -> Iterator[tuple[object, ...]]:
-    """A line for each candidate: the kept in the order drawn, then the dropped with the reason."""
+def print_candidates(found: Receipt) -> None:
+    """Print a line for each candidate: the kept in the order drawn, then the dropped with the reason."""
+    columns = (">place", ">service", ">price", ">stake", ">reputation", ">headroom", ">weight", ">chance", "dropped")
+    print_table(columns, _candidate_rows(found))
+
+
+def _candidate_rows(found: Receipt) -> Iterator[tuple[object, ...]]:
     ranking = found.ranking
     shares = promised_shares(ranking)
     inputs = {candidate.service_id: candidate for candidate in found.candidates}
@@ -85,8 +93,9 @@ def candidate_rows(found: Receipt) -> Iterator[tuple[object, ...]]:
 def _load(common: Common, name: str) -> tuple[bytes, Receipt]:
     path, digest = Path(name), _digest(name)
     if digest is not None:
-        found = ReceiptStore(common.settings.home / "receipts").load(digest)
-        return canonical(found), found
+        with answering(common) as ask:
+            data = ask.receipt(digest)
+        return data, parse(data)
     if not path.is_file():
         raise UserError(f"{name[:200]!r} is neither a file nor a digest of 64 hexadecimal digits: name a receipt.")
     data = read_bounded(path)
@@ -141,10 +150,7 @@ def print_receipt(found: Receipt, digest: str) -> None:
         ]
     )
     click.echo()
-    print_table(
-        (">place", ">service", ">price", ">stake", ">reputation", ">headroom", ">weight", ">chance", "dropped"),
-        candidate_rows(found),
-    )
+    print_candidates(found)
     click.echo()
     if ranking.relaxed and request.price_cap is not None:
         say(relaxed(request.price_cap, len(found.candidates)))

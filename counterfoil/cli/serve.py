@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from counterfoil.cli.options import Common, common
+from counterfoil.cli.options import Common, common, example
 
 if TYPE_CHECKING:
     from counterfoil.chain.contracts import ExperienceRecord
     from indexer.settings import Settings
 
 
-@click.command()
+@click.command(epilog=example("counterfoil serve --port 8700"))
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(1, 65535), default=8700, show_default=True, help="Port to listen on.")
 @common

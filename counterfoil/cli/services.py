@@ -1,31 +1,35 @@
 """`counterfoil services` and `counterfoil service`: listings as of a block."""
 
-from itertools import islice
+from fractions import Fraction
 
 import click
 
-from counterfoil.cli.options import Common, after, at, common, limit
+from counterfoil import answers
+from counterfoil.asking import Rows
+from counterfoil.cli.options import Common, after, answering, asking, at, example, limit
 from counterfoil.cli.output import (
     amount,
     print_as_of,
     print_json,
+    print_next,
     print_pairs,
     print_table,
     rating,
     say,
     short,
 )
-from counterfoil.directory import Directory, Experience, LiveListings, StoredListings
-from counterfoil.directory.listings import Placed
-from counterfoil.documents import MAX_GROUPS, best_answer, experience_answer, service_answer, services_answer
-from counterfoil.reading import open_index
-from counterfoil.routing.experience import NOTES_KEPT, rounded, sentence
+from counterfoil.routing.experience import NOTES_KEPT, rounded
 from indexer.errors import QuestionError
-from indexer.query import Answer, At, Page
-from indexer.views import ServiceView
+from indexer.query import At
 
 
-@click.command()
+@click.command(
+    epilog=example(
+        "counterfoil services --category data:crypto-price --routable",
+        'counterfoil services --best "bitcoin price" --need data:crypto',
+        "counterfoil services --api http://127.0.0.1:8700",
+    )
+)
 @click.option("--category", help="Only those of this category.")
 @click.option("--routable", is_flag=True, help="Only those that can be routed to.")
 @click.option("--best", "task", metavar="TASK", help="Rank all of them for a task, by what other agents found.")
@@ -33,7 +37,7 @@ from indexer.views import ServiceView
 @at
 @after
 @limit
-@common
+@asking
 def services(
     common: Common,
     category: str | None,
@@ -44,121 +48,128 @@ def services(
     after: int,
     limit: int,
 ) -> None:
-    """List services by id, or with --best and --need by what other agents found.
-
-    Example: counterfoil services --best "bitcoin price" --need data:crypto
-    """
-    with open_index(common.settings) as store:
-        if task is not None or need is not None:
-            if category is not None or not (task or need):
-                raise QuestionError("A ranking is of all services, for a task or a need: name one, and no --category.")
-            listings = LiveListings(Directory(store), at)
-            ranking = listings.best(task or "", need or "", routable=routable, after=after, limit=limit)
-            _print_ranking(common, ranking, after)
-            return
-        answer = StoredListings(store, at).page(category, routable=routable, after=after, limit=limit)
-    page = answer.value
-    if common.json:
-        print_json(services_answer(answer))
+    """List services by id, or with --best and --need by what other agents found."""
+    rows = Rows(after, limit, at)
+    if task is None and need is None:
+        _list(common, category, routable, rows)
         return
-    print_as_of(answer.as_of)
+    if category is not None or not (task or need):
+        raise QuestionError("A ranking is of all services, for a task or a need: name one, and no --category.")
+    _rank(common, task or "", need or "", routable, rows)
+
+
+def _list(common: Common, category: str | None, routable: bool, rows: Rows) -> None:
+    with answering(common) as ask:
+        answer = ask.services(category, routable=routable, rows=rows)
+    if common.json:
+        print_json(answer)
+        return
+    print_as_of(answer)
     print_table(
         (">service", "category", ">node", ">price", ">stake", "rating", ">sessions", "state"),
-        (
-            (
-                view.service_id,
-                view.category,
-                view.node_id,
-                amount(view.price),
-                amount(view.stake),
-                rating(view.rating_sum, view.rating_count),
-                f"{view.active_sessions}/{view.max_concurrent}",
-                state_of(view),
-            )
-            for view, _ in page.items
-        ),
+        map(_row, answer["services"]),
     )
-    if page.next is not None:
-        click.echo(f"more with --after {page.next}")
+    print_next(answer["next"])
 
 
-def _print_ranking(common: Common, answer: Answer[Page[Placed]], after: int) -> None:
-    page = answer.value
-    places = list(enumerate(page.items, after + 1))
+def _row(service: answers.Service) -> tuple[object, ...]:
+    return (
+        service["service_id"],
+        service["category"],
+        service["node_id"],
+        amount(service["price"]),
+        amount(service["stake"]),
+        rating(service["rating_sum"], service["rating_count"]),
+        f"{service['active_sessions']}/{service['max_concurrent']}",
+        state_of(service),
+    )
+
+
+def _rank(common: Common, task: str, need: str, routable: bool, rows: Rows) -> None:
+    with answering(common) as ask:
+        answer = ask.best(task, need, routable=routable, rows=rows)
     if common.json:
-        print_json(best_answer(answer, after))
+        print_json(answer)
         return
-    print_as_of(answer.as_of)
-    print_table((">place", ">service", ">price", ">close", "trusted", "what was found"), map(_ranking_row, places))
-    if page.next is not None:
-        click.echo(f"more with --after {page.next}")
+    print_as_of(answer)
+    columns = (">place", ">service", ">price", ">close", "trusted", "what was found")
+    print_table(columns, map(_ranking_row, answer["best"]))
+    print_next(answer["next"])
 
 
-def _ranking_row(placed: tuple[int, Placed]) -> tuple[object, ...]:
-    place, (ranked, _) = placed
-    match, view = ranked.match, ranked.view
-    found = "nobody has tried it for this" if match.label is None else sentence(match.label, match.summary)
-    close = f"{rounded(match.closeness * 100)}%" if match.label is not None else None
-    return place, view.service_id, amount(view.price), close, "yes" if match.is_trusted else None, found
+def _ranking_row(place: answers.Place) -> tuple[object, ...]:
+    match, service = place["match"], place["service"]
+    start = place["place"], service["service_id"], amount(service["price"])
+    if match is None:
+        return *start, None, None, "nobody has tried it for this"
+    close = f"{rounded(Fraction(match['closeness']) * 100)}%"
+    return *start, close, "yes" if match["trusted"] else None, match["sentence"]
 
 
-@click.command()
+@click.command(epilog=example("counterfoil service 1", "counterfoil service 1 --experience"))
 @click.argument("service_id", type=click.IntRange(1))
 @click.option("--experience", is_flag=True, help="What other agents found of it, by need and by task.")
 @at
-@common
+@asking
 def service(common: Common, service_id: int, experience: bool, at: At) -> None:
-    """Show one service.
+    """Show one service."""
+    with answering(common) as ask:
+        if experience:
+            _show_experience(common, ask.experience(service_id, at))
+        else:
+            _show(common, ask.service(service_id, at))
 
-    Example: counterfoil service 1 --experience
-    """
-    with open_index(common.settings) as store:
-        answer = StoredListings(store, at).one(service_id)
-    if answer.value is None:
-        raise QuestionError(
-            f"There is no service {service_id} as of block {answer.as_of.block}: see `counterfoil services`."
-        )
-    view, known = answer.value
+
+def _show(common: Common, answer: answers.ServiceAnswer) -> None:
     if common.json:
-        shown = experience_answer if experience else service_answer
-        print_json(shown(answer.as_of, answer.value))
+        print_json(answer)
         return
-    print_as_of(answer.as_of)
-    if experience:
-        _print_experience(known)
-        return
+    print_as_of(answer)
+    service = answer["service"]
     print_pairs(
         [
-            ("service", view.service_id),
-            ("category", view.category),
-            ("price a call", amount(view.price)),
-            ("state", state_of(view)),
-            ("node", view.node_id),
-            ("operator", view.operator),
-            ("endpoint", view.endpoint),
-            ("metadata", view.metadata_uri),
-            ("stake", amount(view.stake)),
-            ("sessions", f"{view.active_sessions} of {view.max_concurrent} at a time"),
-            ("rating", rating(view.rating_sum, view.rating_count)),
+            ("service", service["service_id"]),
+            ("category", service["category"]),
+            ("price a call", amount(service["price"])),
+            ("state", state_of(service)),
+            ("node", service["node_id"]),
+            ("operator", service["operator"]),
+            ("endpoint", service["endpoint"]),
+            ("metadata", service["metadata_uri"]),
+            ("stake", amount(service["stake"])),
+            ("sessions", f"{service['active_sessions']} of {service['max_concurrent']} at a time"),
+            ("rating", rating(service["rating_sum"], service["rating_count"])),
         ]
     )
 
 
-def _print_experience(known: Experience) -> None:
-    if not known.needs:
+def _show_experience(common: Common, answer: answers.ExperienceAnswer) -> None:
+    if common.json:
+        print_json(answer)
+        return
+    print_as_of(answer)
+    known = answer["experience"]
+    if not known["needs"]:
         say("Nobody has said anything of this service yet.")
         return
-    groups = [*islice(known.needs.items(), MAX_GROUPS), *islice(known.tasks.items(), MAX_GROUPS)]
-    print_table(("tool", "what was found"), [(tool, sentence(label, of)) for (tool, label), of in groups])
-    notes = {note for of in known.needs.values() for note in of.notes}
-    newest = sorted(notes, reverse=True)[:NOTES_KEPT]
-    if not newest:
-        return
-    print_table(("session", "tool", "note"), [(short(session), tool, text) for _, session, tool, text in newest])
+    groups = [*known["needs"], *known["tasks"]]
+    print_table(("tool", "what was found"), [(group["tool"], group["sentence"]) for group in groups])
+    newest = _newest_notes(known["needs"])
+    if newest:
+        print_table(("session", "tool", "note"), [(short(session), tool, text) for _, session, tool, text in newest])
 
 
-def state_of(view: ServiceView) -> str:
+def _newest_notes(groups: list[answers.Group]) -> list[tuple[int, str, str, str]]:
+    notes = {
+        (note["timestamp"], note["session_id"], note["tool"], note["note"])
+        for group in groups
+        for note in group["notes"]
+    }
+    return sorted(notes, reverse=True)[:NOTES_KEPT]
+
+
+def state_of(service: answers.Service) -> str:
     """Whether a service can be routed to, and what stands against it."""
-    if view.routable:
+    if service["routable"]:
         return "routable"
-    return "stake too low" if view.active else "inactive"
+    return "stake too low" if service["active"] else "inactive"

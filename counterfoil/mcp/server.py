@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError
 
 from counterfoil import __version__, answers
 from counterfoil.agent.notes import ToolNote
-from counterfoil.audit.opening import By
+from counterfoil.audit.model import By
 from counterfoil.decision import NOBODY
 from counterfoil.mcp.toolbox import Toolbox
 from counterfoil.receipts import ReceiptError

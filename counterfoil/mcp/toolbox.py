@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from counterfoil import answers, documents
 from counterfoil.agent.notes import NoteBook, ToolNote
-from counterfoil.audit.opening import By, open_auditor
+from counterfoil.audit.model import By
+from counterfoil.audit.opening import open_auditor
 from counterfoil.audit.report import session_document
 from counterfoil.decision import decide_next
 from counterfoil.directory import Directory, LiveListings

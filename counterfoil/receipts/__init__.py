@@ -15,7 +15,7 @@ from counterfoil.receipts.model import (
     policy_name,
     replay,
 )
-from counterfoil.receipts.parse import parse, verify
+from counterfoil.receipts.parse import from_document, parse, verify
 
 __all__ = [
     "CONTRACTS",
@@ -29,6 +29,7 @@ __all__ = [
     "canonical",
     "digest",
     "digest_of",
+    "from_document",
     "parse",
     "policy_name",
     "replay",

@@ -4,8 +4,13 @@ import pytest
 import structlog
 from click.testing import CliRunner
 
+from counterfoil.api.app import create_app
 from counterfoil.cli.main import main
+from indexer.query import open_store
+from tests.api.test_services import scene  # noqa: F401
 from tests.support.busy import busy_world
+from tests.support.market import serving
+from tests.support.scripted import scripted
 
 
 @pytest.fixture(scope="session")
@@ -53,3 +58,47 @@ def run(busy):
         return Ran(CliRunner(mix_stderr=False).invoke(main, [*map(str, arguments), *where]))
 
     return command
+
+
+@pytest.fixture(scope="module")
+def api(scene):  # noqa: F811
+    with (
+        open_store(scene.settings.database_url()) as store,
+        serving(create_app(store, scene.world.receipts)) as url,
+    ):
+        yield url
+
+
+@pytest.fixture(scope="module")
+def places(scene):  # noqa: F811
+    """What stands for the capital words of the commands."""
+    rows = Ran(
+        CliRunner(mix_stderr=False).invoke(main, ["sessions", "--json", "--home", str(scene.settings.home)])
+    ).json
+    first = rows["sessions"][0]
+    return {
+        "OPERATOR": scene.world.by("olga").address,
+        "CLIENT": scene.world.by("alice").address,
+        "SESSION": first["session_id"],
+        "PREFIX": first["session_id"][2:20].upper(),
+        "DIGEST": first["decision"],
+    }
+
+
+@pytest.fixture
+def ask(scene, places, monkeypatch):  # noqa: F811
+    """Run a command whose settings come from the environment alone, so that --api is all that differs."""
+    monkeypatch.setenv("COUNTERFOIL_HOME", str(scene.settings.home))
+    monkeypatch.setenv("COUNTERFOIL_RPC_URL", scene.world.url)
+
+    def command(*arguments):
+        words = [str(places.get(one, one)) for one in arguments]
+        return Ran(CliRunner(mix_stderr=False).invoke(main, words))
+
+    return command
+
+
+@pytest.fixture
+def script():
+    with scripted() as made:
+        yield made
