@@ -31,7 +31,7 @@ class Load(NamedTuple):
 def load(port: int, paths: Sequence[str], clients: int, seconds: float, at_least: int = 0) -> Load:
     """Have clients ask a server of this machine, one path after the other and then from the beginning.
 
-    They end after so many seconds, but not before they have so many answers. Raises RuntimeError where an answer was not 200.
+    They end after so many seconds, but not before they have so many answers. Raises RuntimeError where one is not 200.
     """
     asked = json.dumps({"port": port, "paths": paths, "clients": clients, "seconds": seconds, "at_least": at_least})
     patience = seconds + _GRACE_SECONDS
