@@ -190,8 +190,8 @@ def sql_list(database: sqlite3.Connection, turn: int) -> object:
 
 def measured(server: Server, question: Question, options: argparse.Namespace) -> Asked:
     """Ask in rounds, the compared ones in turns; the best of each."""
-    load(server.port, question.paths(0), options.clients, options.seconds)  # until caches are what they will be
-    size = int(load(server.port, question.paths(0), options.clients, options.seconds / 4).size)
+    before = load(server.port, question.paths(0), options.clients, options.seconds, at_least=QUESTIONS)
+    size = int(before.size)  # by now all is remembered that can be
 
     def turn(number: int) -> Asked:
         return Asked(

@@ -9,12 +9,13 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle
 from typing import NamedTuple
 
 _LENGTH = b"content-length:"
-_GRACE_SECONDS = 120
+_GRACE_SECONDS = 600
+Ends = Callable[[float], bool]
 
 
 class Load(NamedTuple):
@@ -27,12 +28,12 @@ class Load(NamedTuple):
     busy: float
 
 
-def load(port: int, paths: Sequence[str], clients: int, seconds: float) -> Load:
+def load(port: int, paths: Sequence[str], clients: int, seconds: float, at_least: int = 0) -> Load:
     """Have clients ask a server of this machine, one path after the other and then from the beginning.
 
-    Raises RuntimeError where an answer was not 200.
+    They end after so many seconds, but not before they have so many answers. Raises RuntimeError where one is not 200.
     """
-    asked = json.dumps({"port": port, "paths": paths, "clients": clients, "seconds": seconds})
+    asked = json.dumps({"port": port, "paths": paths, "clients": clients, "seconds": seconds, "at_least": at_least})
     patience = seconds + _GRACE_SECONDS
     command = [sys.executable, __file__]
     done = subprocess.run(command, check=False, input=asked, capture_output=True, text=True, timeout=patience)
@@ -44,8 +45,8 @@ def load(port: int, paths: Sequence[str], clients: int, seconds: float) -> Load:
 class _Client(asyncio.Protocol):
     """One connection that is kept; `taken` gets the seconds of each answer."""
 
-    def __init__(self, requests: Iterator[bytes], until: float, taken: list[float], sizes: list[int]) -> None:
-        self._requests, self._until, self._taken, self._sizes = requests, until, taken, sizes
+    def __init__(self, requests: Iterator[bytes], ends: Ends, taken: list[float], sizes: list[int]) -> None:
+        self._requests, self._ends, self._taken, self._sizes = requests, ends, taken, sizes
         self._held, self._missing, self._asked = b"", 0, 0.0
         self.done = asyncio.get_running_loop().create_future()
 
@@ -86,20 +87,24 @@ class _Client(asyncio.Protocol):
     def _answered(self) -> None:
         now = time.perf_counter()
         self._taken.append(now - self._asked)
-        if now < self._until:
+        if not self._ends(now):
             self._ask()
         elif not self.done.done():
             self.done.set_result(None)
             self._transport.close()
 
 
-async def _run(port: int, paths: Sequence[str], clients: int, seconds: float) -> Load:
+async def _run(port: int, paths: Sequence[str], clients: int, seconds: float, at_least: int) -> Load:
     requests = cycle([f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode() for path in paths])
     taken: list[float] = []
     sizes: list[int] = []
     loop, started, worked = asyncio.get_running_loop(), time.perf_counter(), time.process_time()
+
+    def ends(now: float) -> bool:
+        return now >= started + seconds and len(taken) >= at_least
+
     made = [
-        await loop.create_connection(lambda: _Client(requests, started + seconds, taken, sizes), "127.0.0.1", port)
+        await loop.create_connection(lambda: _Client(requests, ends, taken, sizes), "127.0.0.1", port)
         for _ in range(clients)
     ]
     await asyncio.gather(*(client.done for _, client in made))

@@ -6,6 +6,7 @@ import re
 from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qs
 
+import orjson
 from fastapi import APIRouter, Depends, FastAPI, Path, Query, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
@@ -311,4 +312,12 @@ def respond(request: Request, answer: answers.Answer, mark: str = "") -> Respons
         headers["Link"] = f'<{url.path}?{url.query}>; rel="next"'
     if request.headers.get("If-None-Match") == etag:
         return Response(status_code=304, headers=headers)
-    return JSONResponse(answer, headers=headers)
+    return Response(encoded(answer), headers=headers, media_type="application/json")
+
+
+def encoded(answer: answers.Answer) -> bytes:
+    """An answer as JSON."""
+    try:
+        return orjson.dumps(answer)
+    except TypeError:  # it takes no integer past 64 bits, such as a nonce
+        return bytes(JSONResponse(answer).body)

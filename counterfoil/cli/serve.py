@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING
@@ -33,6 +34,7 @@ def serve(common: Common, host: str, port: int) -> None:
     with open_index(common.settings) as store:
         app = create_app(store, ReceiptStore(common.settings.home / "receipts"), partial(_ask_ledger, common.settings))
         app.state.directory.warm()
+        gc.freeze()  # millions of values stay: looking through them for garbage would stop answers for a second
         uvicorn.run(app, host=host, port=port, log_level="warning")
 
 

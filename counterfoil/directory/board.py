@@ -9,15 +9,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import islice
+from itertools import groupby, islice
 
 from counterfoil.routing.experience import (
+    Distance,
     Listing,
     Match,
     Record,
     Summary,
     best_near,
-    closeness,
+    distances,
     headline,
     sentence,
     words,
@@ -170,20 +171,17 @@ class Board:
 
     def _ranking(self, task: str, need: str, *, routable: bool) -> Iterator[Match]:
         labels = {label for word in words(task) for label in self._by_word.get(word, ())}
-        near = {label: closeness(task, label) for label in labels}
+        far = distances(task, labels)
         seen: set[int] = set()
-        for some in self._nearest_first(near, need):
+        for some in self._nearest_first(far, need):
             new = {one for one in some if one in self._views and (self._views[one].routable or not routable)} - seen
             seen |= new
-            yield from best_near(map(self._listing, new), near, need)
+            yield from best_near(map(self._listing, new), far, need)
 
-    def _nearest_first(self, near: Mapping[str, Fraction], need: str) -> Iterator[Iterable[int]]:
+    def _nearest_first(self, far: Mapping[str, Distance], need: str) -> Iterator[Iterable[int]]:
         """Give services by how close their nearest label is, then those tried for the need, then all."""
-        by_closeness: dict[Fraction, list[str]] = defaultdict(list)
-        for label, degree in near.items():
-            by_closeness[degree].append(label)
-        for degree in sorted(by_closeness, reverse=True):
-            yield set[int]().union(*(self._by_task[label] for label in by_closeness[degree]))
+        for _, labels in groupby(sorted(far, key=far.__getitem__), key=far.__getitem__):
+            yield set[int]().union(*(self._by_task[label] for label in labels))
         yield self._by_need.get(need, ()) if need else ()
         yield self._views
 

@@ -7,19 +7,37 @@ nothing. Closeness of labels is a share of words, so it needs no order and no mo
 
 import re
 import unicodedata
-from bisect import insort
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 
 from counterfoil.routing import reasons
 
 __all__ = [
-    "NOTES_KEPT", "TRUSTED_RATE", "TRUSTED_RUNS", "Group", "Listing", "Match", "Note", "Record", "Summary", "best",
-    "best_near", "by_need", "by_task", "closeness", "headline", "rounded", "sentence", "words",
+    "NOTES_KEPT",
+    "TRUSTED_RATE",
+    "TRUSTED_RUNS",
+    "Distance",
+    "Group",
+    "Listing",
+    "Match",
+    "Note",
+    "Record",
+    "Summary",
+    "best",
+    "best_near",
+    "by_need",
+    "by_task",
+    "closeness",
+    "distances",
+    "falling",
+    "headline",
+    "rounded",
+    "sentence",
+    "words",
 ]  # fmt: skip
 
 NOTES_KEPT = 5
@@ -27,9 +45,10 @@ NOTES_KEPT = 5
 TRUSTED_RUNS = 3
 TRUSTED_RATE = Fraction(9, 10)
 """A listing is trusted for a task after so many runs of exactly that label, of which so much worked."""
-_UNJUDGED = Fraction(1, 2)
+_UNJUDGED = (1, 2)
 _FULL_SCORE = 100
 _KEY_BITS = 62
+_NOTES_UNSORTED = 50
 _DOUBT_RUNS = 4  # quality is runs / (runs + 4) of what it would be after very many runs
 
 _WORD = re.compile(r"[^\W_]+")
@@ -61,9 +80,32 @@ def _singular(word: str) -> str:
 
 def closeness(a: str, b: str) -> Fraction:
     """Give the share of words that two labels have in common, from 0 to 1; 0 where neither has any."""
-    ours, theirs = words(a), words(b)
-    together = len(ours | theirs)
-    return Fraction(len(ours & theirs), together) if together else Fraction(0)
+    return -_distance(words(a), words(b))[1]
+
+
+Distance = tuple[int, Fraction]
+"""What sorts ratios from the highest to the lowest: whole numbers decide, and where those are alike the ratios."""
+
+
+def distances(task: str, labels: Iterable[str]) -> dict[str, Distance]:
+    """Give how far labels are from a task, without those that have no word in common with it."""
+    ours = words(task)
+    return {label: far for label in labels if (far := _distance(ours, words(label)))[1]}
+
+
+def _distance(ours: frozenset[str], theirs: frozenset[str]) -> Distance:
+    common = len(ours & theirs)
+    return _distance_of(common, len(ours) + len(theirs) - common)
+
+
+@lru_cache(maxsize=4096)
+def _distance_of(common: int, together: int) -> Distance:
+    return falling(Fraction(common, together or 1))
+
+
+def falling(value: Fraction) -> Distance:
+    """Give what sorts ratios from the highest to the lowest, without much arithmetic of ratios."""
+    return -((value.numerator << _KEY_BITS) // value.denominator), -value
 
 
 # --- records and what they add up to
@@ -123,7 +165,7 @@ class Summary:
     cost: int = 0
     latencies: list[int] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
-    _quality: Fraction | None = field(default=None, init=False, repr=False, compare=False)
+    _standing: Distance | None = field(default=None, init=False, repr=False, compare=False)
 
     def copy(self) -> "Summary":
         """Give one that is added to without this one."""
@@ -135,13 +177,18 @@ class Summary:
         self.settle()
 
     def settle(self) -> None:
-        """Bring the latencies into their order, which costs next to nothing where they are nearly in it."""
+        """Bring what was counted into its order, which costs next to nothing where it nearly is."""
         self.latencies.sort()
+        self._keep_notes()
+
+    def _keep_notes(self) -> None:
+        self.notes.sort(key=_newest_first)
+        del self.notes[NOTES_KEPT:]
 
     def count(self, record: Record) -> None:
         """Count one more record, to be settled."""
         weight = record.weight
-        self._quality = None
+        self._standing = None
         self.runs += 1
         self.total_weight += weight
         self.calls += record.calls
@@ -153,8 +200,9 @@ class Summary:
             self.judge_sum += record.judge_score
             self.judged += 1
         if record.note:
-            insort(self.notes, (record.recorded_at, record.session_id, record.tool, record.note), key=_newest_first)
-            del self.notes[NOTES_KEPT:]
+            self.notes.append((record.recorded_at, record.session_id, record.tool, record.note))
+            if len(self.notes) > _NOTES_UNSORTED:
+                self._keep_notes()
 
     @property
     def worked_rate(self) -> Fraction | None:
@@ -182,11 +230,17 @@ class Summary:
     @property
     def quality(self) -> Fraction:
         """How good and how well tested, from 0 to 1: worked rate x judge's score x runs / (runs + 4)."""
-        if self._quality is None:
-            score = self.judge_score
-            judged = _UNJUDGED if score is None else score / _FULL_SCORE
-            self._quality = (self.worked_rate or Fraction(0)) * judged * Fraction(self.runs, self.runs + _DOUBT_RUNS)
-        return self._quality
+        return -self.standing[1]
+
+    @property
+    def standing(self) -> Distance:
+        """What sorts by quality, the best first."""
+        if self._standing is None:
+            # One ratio of products: to multiply three ratios would take six times as long.
+            worked, weight = (self.worked_weight, self.total_weight) if self.total_weight else (0, 1)
+            score, full = (self.judge_sum, self.judged * _FULL_SCORE) if self.judged else _UNJUDGED
+            self._standing = falling(Fraction(worked * score * self.runs, weight * full * (self.runs + _DOUBT_RUNS)))
+        return self._standing
 
 
 Group = tuple[int, str, str]
@@ -280,38 +334,40 @@ def best(listings: Iterable[Listing], task: str, need: str) -> list[Match]:
     """Rank listings for a task and a need, the best first; those that nobody tried for either come last, by price."""
     known = tuple(listings)
     labels = {label for listing in known for _, label in listing.tasks}
-    return best_near(known, {label: near for label in labels if (near := closeness(task, label))}, need)
+    return best_near(known, distances(task, labels), need)
 
 
-def best_near(listings: Iterable[Listing], near: Mapping[str, Fraction], need: str) -> list[Match]:
-    """Rank listings as `best` does, for whoever knows already how close the labels are that are close at all."""
-    return sorted((_match(listing, near, need) for listing in listings), key=_rank)
+def best_near(listings: Iterable[Listing], far: Mapping[str, Distance], need: str) -> list[Match]:
+    """Rank listings as `best` does, for whoever has the distances already of all labels that have one."""
+    ranked = sorted((_placed(listing, far, need) for listing in listings), key=itemgetter(0))
+    return [match for _, match in ranked]
 
 
-def _match(listing: Listing, closenesses: Mapping[str, Fraction], need: str) -> Match:
+_FARTHEST: Distance = (0, Fraction(0))
+_UNTRIED = Summary()
+
+
+def _placed(listing: Listing, far: Mapping[str, Distance], need: str) -> tuple["_Rank", Match]:
     is_for_need = bool(need) and any(known == need for _, known in listing.needs)
-    found = [
-        (closenesses[label], tool, label, of) for (tool, label), of in listing.tasks.items() if label in closenesses
-    ]
-    if not found and is_for_need:
-        found = [(Fraction(0), tool, known, of) for (tool, known), of in listing.needs.items() if known == need]
-    if not found:
-        return Match(listing, None, None, Fraction(0), is_for_need, Summary(), is_trusted=False)
-    near, tool, label, summary = min(found, key=_evidence) if len(found) > 1 else found[0]
-    return Match(listing, tool, label, near, is_for_need, summary, _is_trusted(near, summary))
+    distance, tool, label, summary = _evidence(listing, far, need)
+    near = -distance[1]
+    match = Match(listing, tool, label, near, is_for_need, summary, _is_trusted(near, summary))
+    return _rank(match, distance), match
 
 
-_Falling = tuple[int, Fraction]
+def _evidence(
+    listing: Listing, far: Mapping[str, Distance], need: str
+) -> tuple[Distance, str | None, str | None, Summary]:
+    """Give the group that a listing is judged by: the nearest label's, else the need's."""
+    found = [(far[label], tool, label, of) for (tool, label), of in listing.tasks.items() if label in far]
+    if not found and need:
+        found = [(_FARTHEST, tool, known, of) for (tool, known), of in listing.needs.items() if known == need]
+    return min(found, key=_by_weight) if found else (_FARTHEST, None, None, _UNTRIED)
 
 
-def _falling(value: Fraction) -> _Falling:
-    """Give what sorts ratios from the highest to the lowest: whole numbers decide, and ratios where those are alike."""
-    return -((value.numerator << _KEY_BITS) // value.denominator), -value
-
-
-def _evidence(entry: tuple[Fraction, str, str, Summary]) -> tuple[_Falling, _Falling, int, str, str]:
-    near, tool, label, summary = entry
-    return _falling(near), _falling(summary.quality), -summary.runs, tool, label
+def _by_weight(entry: tuple[Distance, str, str, Summary]) -> tuple[Distance, Distance, int, str, str]:
+    distance, tool, label, summary = entry
+    return distance, summary.standing, -summary.runs, tool, label
 
 
 def _is_trusted(near: Fraction, summary: Summary) -> bool:
@@ -319,17 +375,17 @@ def _is_trusted(near: Fraction, summary: Summary) -> bool:
     return near == 1 and summary.runs >= TRUSTED_RUNS and worked is not None and worked >= TRUSTED_RATE
 
 
-_Rank = tuple[bool, _Falling, bool, _Falling, int, int, Fraction, bool, Fraction, int]
+_Rank = tuple[bool, Distance, bool, Distance, int, int, Fraction, bool, Fraction, int]
 
 
-def _rank(match: Match) -> _Rank:
+def _rank(match: Match, distance: Distance) -> _Rank:
     listing, summary = match.listing, match.summary
     latency = summary.median_latency
     return (
         match.label is None,
-        _falling(match.closeness),
+        distance,
         not match.is_for_need,
-        _falling(summary.quality),
+        summary.standing,
         -summary.runs,
         listing.price,
         -listing.rating,

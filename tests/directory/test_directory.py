@@ -1,6 +1,9 @@
 """The directory in memory beside the database's answers, over blocks, reorgs and rebuilds, on both stores."""
 
+import dataclasses
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from threading import Event
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -9,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from counterfoil.directory import Directory, LiveListings, StoredListings, board_as_of, directory, listings
 from indexer import events as ev
-from indexer.errors import ForkError, QuestionError, UnknownBlockError
+from indexer.errors import ForkError, QuestionError, StoreUnavailableError, UnknownBlockError
 from indexer.posted import add_posted
 from indexer.rows import Experience
 from indexer.source import Source
@@ -87,8 +90,7 @@ class Machine(RuleBasedStateMachine):
         for block in new:
             self.chain.append(*block)
         if self.chain.head > ancestor:
-            found = Source(Node(self.chain), self.writer.deployment).fetch(ancestor + 1, self.chain.head)
-            self.writer.replace_from(ancestor, found.headers, found.logs, None)
+            replace(self.writer, self.chain, ancestor)
 
     @rule(number=st.integers(1, 6), tool=st.sampled_from(["curl", "chart", "map"]), cost=st.integers(0, 30))
     def post(self, number, tool, cost):
@@ -225,3 +227,78 @@ def test_stored_listings__of_a_block_that_is_replaced_meanwhile__ask_to_be_asked
     monkeypatch.setattr(listings, "experience_as_of", replaced)
     with pytest.raises(ForkError, match="was replaced while it was read: ask again"):
         StoredListings(writer.store, None).one(1)
+
+
+def test_board__after_a_reorg__reads_again_only_what_the_replaced_blocks_changed(writer, tried, monkeypatch):
+    kept = Directory(writer.store)
+    live = LiveListings(kept)
+    fork = tried.head
+    live.one(1)
+    untouched = live.one(2).value[1]
+    for number in (1, 2):
+        tried.append(attested(number, tool=f"gone-{number}", need="data:crypto"), listed(2 + number, 1))
+        load(writer, tried, tried.head)
+        live.one(1)
+    tried.rewind(fork)
+    tried.append(attested(2, tool="kept", need="data:weather"))
+    replace(writer, tried, fork)
+    monkeypatch.setattr(Directory, "_read_all", None)
+    assert runs(live.one(1).value) == runs(StoredListings(writer.store).one(1).value)
+    assert [live.one(number).value for number in (3, 4)] == [None, None]
+    assert live.one(2).value[1] == untouched
+    assert [view.service_id for view, _ in live.page(None, routable=False, after=0, limit=9).value.items] == [1, 2]
+
+
+@pytest.mark.parametrize(("name", "most"), [("_STEPS_KEPT", 1), ("_MOST_UNDONE", 0)])
+def test_board__after_a_reorg_that_took_back_too_much__is_read_anew(writer, tried, monkeypatch, name, most):
+    monkeypatch.setattr(directory, name, most)
+    live, fork = LiveListings(Directory(writer.store)), tried.head
+    live.one(1)
+    tried.append(attested(1, tool="gone", need="data:crypto"))
+    load(writer, tried, tried.head)
+    live.one(1)
+    tried.rewind(fork)
+    tried.append()
+    replace(writer, tried, fork)
+    assert runs(live.one(1).value) == runs(StoredListings(writer.store).one(1).value)
+
+
+def test_board__while_another_thread_reads_everything__waits_for_nobody(writer, tried, monkeypatch):
+    made, began, go_on, fill = Directory(writer.store), Event(), Event(), directory._fill
+
+    def slow(*given):
+        began.set()
+        assert go_on.wait(30)
+        fill(*given)
+
+    def read():
+        with made.board() as (as_of, _):
+            return as_of.block
+
+    monkeypatch.setattr(directory, "_fill", slow)
+    with ThreadPoolExecutor(1) as threads:
+        first = threads.submit(read)
+        assert began.wait(30)
+        with pytest.raises(StoreUnavailableError, match="is being read for the first time: ask again"):
+            read()
+        go_on.set()
+        assert first.result() == read() == tried.head
+        began.clear()
+        go_on.clear()
+        forget_steps(made)
+        again = threads.submit(read)
+        assert began.wait(30)
+        assert read() == tried.head
+        go_on.set()
+        assert again.result() == tried.head
+
+
+def forget_steps(made):
+    """Let no step stand, as after a rebuild by another version of the rules."""
+    made._taken = [dataclasses.replace(one, mark=dataclasses.replace(one.mark, digest="0x")) for one in made._taken]
+
+
+def replace(writer, chain, ancestor):
+    """Index the blocks above an ancestor in the place of those that were."""
+    found = Source(Node(chain), writer.deployment).fetch(ancestor + 1, chain.head)
+    writer.replace_from(ancestor, found.headers, found.logs, None)

@@ -15,6 +15,8 @@ from counterfoil.routing.experience import (
     by_need,
     by_task,
     closeness,
+    distances,
+    falling,
     sentence,
     words,
 )
@@ -102,6 +104,24 @@ def test_closeness__of_any_text__is_symmetric_and_from_0_to_1(one, other):
     assert closeness(one, other) == closeness(other, one)
     assert 0 <= closeness(one, other) <= 1
     assert closeness(one, one) == (1 if words(one) else 0)
+
+
+@given(st.lists(st.sampled_from([*TASKS, "the", "price of bitcoin", "usd", "shots"])), st.sampled_from(TASKS))
+def test_distances__of_any_labels__are_those_of_the_labels_that_are_close_at_all(labels, task):
+    near = {label: closeness(task, label) for label in labels}
+    assert distances(task, labels) == {label: falling(share) for label, share in near.items() if share}
+
+
+@given(st.fractions(0, 1), st.fractions(0, 1))
+def test_falling__of_any_two_ratios__sorts_the_higher_one_first(one, other):
+    assert (falling(one) < falling(other), falling(one) == falling(other)) == (one > other, one == other)
+
+
+@pytest.mark.parametrize("least", [2**70, 2**200])
+def test_falling__of_ratios_that_differ_by_next_to_nothing__still_tells_them_apart(least):
+    assert (
+        falling(Fraction(1, 2) + Fraction(1, least)) < falling(Fraction(1, 2)) < falling(Fraction(least - 1, 2 * least))
+    )
 
 
 # --- sums
