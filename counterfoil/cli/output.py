@@ -66,7 +66,8 @@ def print_as_of(answer: Answer) -> None:
     """Say which block an answer is the state after."""
     as_of = answer["as_of"]
     final = ", final" if as_of["finalized"] else ""
-    say(f"as of block {as_of['block']} ({short(as_of['hash'])}{final}) of chain {as_of['chain_id']}")
+    behind = f", {as_of['behind']} blocks still to be indexed" if as_of["behind"] else ""
+    say(f"as of block {as_of['block']} ({short(as_of['hash'])}{final}) of chain {as_of['chain_id']}{behind}")
 
 
 def print_next(after: int | None) -> None:
