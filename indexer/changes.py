@@ -94,8 +94,7 @@ def listings_of(step: Step, others: Collection[int] = ()) -> tuple[ServiceView, 
     """Read the listings that a step changed, and some others, as they are after it."""
     rows = step.moment.services()
     if step.after is not None:
-        number = rows.key.c.service_id
-        rows = rows.where(number.in_(_changed(step.after)) | number.in_(others))
+        rows = rows.where(rows.key.c.service_id.in_(_changed(step.after, others)))
     return tuple(map(step.moment.service_view, step.moment.all(rows.query)))
 
 
@@ -131,11 +130,12 @@ def _stands(connection: Connection, mark: Mark) -> bool:
     return connection.execute(late).first() is None
 
 
-def _changed(after: int) -> CompoundSelect[int]:
-    """Select the services of which a row that a view is made of has a version above a block."""
+def _changed(after: int, others: Collection[int]) -> CompoundSelect[int]:
+    """Select the services of which a row that a view is made of has a version above a block, and some others."""
     service = table_of(Service)
     nodes = union(*(select(table.c.node_id).where(table.c.valid_from > after) for table in _OF_NODES))
     return union(
         select(service.c.service_id).where(service.c.valid_from > after),
         select(service.c.service_id).where(service.c.node_id.in_(nodes), service.c.valid_to.is_(None)),
+        *([select(service.c.service_id).where(service.c.service_id.in_(others))] if others else ()),
     )

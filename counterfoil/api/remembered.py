@@ -38,11 +38,12 @@ class Remembered:
         if place is None:
             await self._app(scope, receive, send)
             return
-        question = scope["raw_path"] + b"?" + scope["query_string"]
+        question = (scope.get("raw_path") or scope["path"].encode()) + b"?" + scope["query_string"]
         answer = self._answers.get(question)
         if answer is None:
             answer = _Answer()
             await self._app(scope, receive, answer.hearing(send))
+            answer.route = scope.get("route")
             self._keep(question, answer, place)
             return
         self._answers.move_to_end(question)
@@ -97,6 +98,7 @@ class _Answer:
     headers: list[tuple[bytes, bytes]] = field(default_factory=list)
     body: bytes = b""
     etag: str = ""
+    route: object = None
     is_whole: bool = False
 
     def size(self, question: bytes) -> int:
@@ -119,6 +121,7 @@ class _Answer:
 
     async def tell(self, scope: Scope, send: Send) -> None:
         """Send it again; 304 where the client has it."""
+        scope["route"] = self.route  # by which requests are counted
         known = dict(scope["headers"]).get(b"if-none-match")
         is_known = known is not None and known.decode("latin-1") == self.etag
         headers = [header for header in self.headers if not is_known or header[0] in {b"etag", b"link"}]

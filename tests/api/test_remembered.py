@@ -57,6 +57,21 @@ def test_get__of_what_was_asked_before__is_the_same_answer_from_memory(counting,
     assert (again.content, dict(again.headers)) == (first.content, dict(first.headers))
 
 
+def test_get__from_memory__is_counted_under_its_route(writer, tried, tmp_path):  # noqa: F811
+    app = create_app(writer.store, ReceiptStore(tmp_path))
+    seen = []
+
+    async def noting(scope, receive, send):
+        await kept(scope, receive, send)
+        seen.append(scope["route"].path)
+
+    kept = Remembered(app, writer.store)
+    with serving(noting) as url, httpx.Client(base_url=url) as client:
+        for _ in range(3):
+            assert client.get("/services/1").status_code == 200
+    assert seen == ["/services/{service_id}"] * 3
+
+
 def test_get__after_a_new_block__is_answered_anew(counting, writer, tried):  # noqa: F811
     path = "/services/best?need=data:crypto&limit=1"
     assert both(counting, path)[0].json()["best"][0]["match"]["runs"] == 1
