@@ -20,13 +20,13 @@ MAX_BYTES = {"tool": 64, "need": 64, "task": 64, "message": 160, "note": 280}
 """Most bytes of a record's texts, in UTF-8."""
 MAX_SCORE = 100
 MAX_SIGNATURE = 1024
-MAX_POSTED = 64
+MAX_POSTED = 16
 """Most records that are taken of one session; on chain there is no such bound, since each costs gas."""
 _MAX_S = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0
 _KEY_SIGNATURE = 65
 
-AsksLedger = Callable[[ExperienceRecord, bytes], bool]
-"""Whether the ledger takes a signature as that of a record's client: asked for wallet contracts (ERC-1271)."""
+AsksLedger = Callable[[str, ExperienceRecord, bytes], bool]
+"""Whether the ledger takes a signature as that of a client: asked for wallet contracts (ERC-1271)."""
 
 
 class RefusedError(Exception):
@@ -125,7 +125,7 @@ def check_signature(
             "told here, since this server asks no chain",
         )
     try:
-        valid = ask_ledger(record, signature)
+        valid = ask_ledger(client, record, signature)
     except RevertedError as error:  # the chain is ahead of the index
         raise RefusedError("ledger", f"the ledger itself would refuse it now: {error.reason}") from None
     if not valid:

@@ -17,6 +17,7 @@ IndexerError
 └── UserError                 the user's to fix; the message names the remedy
     ├── SettingsError, DeploymentError, WrongChainError, ReorgTooDeepError, HistoryPrunedError
     ├── LockedError, StoreError
+    ├── ReadOnlyError
     ├── UnknownBlockError
     │   ├── EmptyIndexError   there is no block to answer from
     │   └── ReplacedBlockError a question names a block that a reorg took away
@@ -120,6 +121,10 @@ class LockedError(UserError):
 
 class StoreError(UserError):
     """The index is missing, empty, of another version, or of another deployment."""
+
+
+class ReadOnlyError(UserError):
+    """The database may be read, but not written."""
 
 
 class UnknownBlockError(UserError):

@@ -12,14 +12,14 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, case, select, union
+from sqlalchemy import ColumnElement, Connection, Select, case, func, select, union
 
 from indexer.errors import EmptyIndexError
 from indexer.rows import SETTLED, Experience, Session, columns_of, values_of
 from indexer.store.bulk import insert_rows
 from indexer.store.moment import Moment
 from indexer.store.reader import read_cursor
-from indexer.store.tables import BLOCK, POSTED, table_of
+from indexer.store.tables import BLOCK, POSTED, REPLACED_BLOCK, table_of
 
 _EXPERIENCE = table_of(Experience)
 _SESSION = table_of(Session)
@@ -119,8 +119,12 @@ def _counted(connection: Connection, block: int, *among: ColumnElement[bool]) ->
 
 
 def _settled(block: int, *among: ColumnElement[bool]) -> Select[*tuple[Any, ...]]:
-    """Select the posted records of a block's settled sessions: settled is the last thing that a session becomes."""
-    settled = (_SESSION.c.status == SETTLED, _SESSION.c.valid_from <= block, POSTED.c.valid_from <= block)
+    """Select the posted records of a block's settled sessions: settled is the last thing that a session becomes.
+
+    Who operates its node follows from the branch, so EL-5 is looked at again.
+    """
+    settled = [_SESSION.c.status == SETTLED, _SESSION.c.valid_from <= block, POSTED.c.valid_from <= block]
+    settled.append(_SESSION.c.client != _SESSION.c.operator)
     columns = (_SINCE.label("since"), POSTED.c.place, BLOCK.c.timestamp, _SESSION.c.price, _SESSION.c.paid)
     fact = [POSTED.c[name] for name in _FACT]
     rows = select(*columns, _SESSION.c.calls.label("session_calls"), *fact).select_from(POSTED)
@@ -168,15 +172,16 @@ def standing(connection: Connection, session_id: str) -> Standing | None:
 def add_posted(connection: Connection, record: Experience, signature: str) -> int:
     """Add a record, in the transaction that checked it; gives the block from which on it counts.
 
-    It is the next one: what was answered as of a block stays the answer as of it.
+    It is above every block that was ever indexed: what was answered as of a block stays the answer as of it, also when
+    a branch that was left comes back.
     """
     cursor = read_cursor(connection)
     if cursor is None:
         raise EmptyIndexError("The index is empty: fill it with `counterfoil index run`.")
-    before = (
-        select(POSTED.c.place).where(POSTED.c.session_id == record.session_id).order_by(POSTED.c.place.desc()).limit(1)
-    )
-    place = (connection.execute(before).scalar() or 0) + 1
+    replaced = connection.execute(select(func.max(REPLACED_BLOCK.c.number))).scalar() or 0
+    counts_from = max(cursor.number, replaced) + 1
+    of_session = select(func.max(POSTED.c.place)).where(POSTED.c.session_id == record.session_id)
+    place = (connection.execute(of_session).scalar() or 0) + 1
     columns = ("place", "valid_from", *_FACT, "signature")
-    insert_rows(connection, POSTED, columns, [(place, cursor.number + 1, *values_of(record), signature)])
-    return cursor.number + 1
+    insert_rows(connection, POSTED, columns, [(place, counts_from, *values_of(record), signature)])
+    return counts_from

@@ -119,8 +119,8 @@ def _bodies() -> Mapping[str, tuple[tuple[bytes, str], ...]]:
             (b"\xff\xfe", "bad-receipt"),
             (b"[" * 5000, "bad-receipt"),
             (whole[:-1], "bad-receipt"),
-            (whole + b"\n", "bad-receipt"),
-            (whole.replace(b'"attempt":0', b'"attempt":1'), "bad-receipt"),
+            (whole + b"\n", "uncommitted"),
+            (whole.replace(b'"attempt":0', b'"attempt":1'), "uncommitted"),
             (whole, "uncommitted"),
         ),
         "POST /experience": (

@@ -37,13 +37,16 @@ the index names the block that it is the state after in `as_of`, and carries an 
 | the database at work for one request | {READ_SECONDS:g} seconds; in PostgreSQL each statement | 503 |
 
 What is kept in memory of the newest block is read for everybody and has no such limit, as after a reorganisation;
-whoever waits for it has. `python -m scripts.bad_input URL` prints what a server answers to every kind of bad input.
+whoever waits for it has. How long a request's head takes, and how many connections are open, is not bounded: put a
+proxy in front before strangers may connect.
+`python -m scripts.bad_input URL` prints what a server answers to every kind of bad input.
 """
 _PROBLEMS = f"""\
 ## Problems
 
-What cannot be answered is a document of `application/problem+json` (RFC 9457) with exactly `type`, `title`, `status`
-and `detail`: a sentence of at most {MAX_DETAIL} characters that says what to do. Types are stable: branch on them.
+What cannot be answered is a document of `application/problem+json` (RFC 9457) with `type`, `title`, `status` and
+`detail`, a sentence of at most {MAX_DETAIL} characters that says what to do, and, where the table says so, `rule`,
+`block` and `replacement`. Types are stable: branch on them.
 
 | status | type | when |
 |---|---|---|

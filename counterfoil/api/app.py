@@ -7,6 +7,7 @@ from typing import Annotated, Any, TypeVar
 from urllib.parse import parse_qs
 
 import orjson
+from anyio import CapacityLimiter
 from fastapi import APIRouter, Depends, FastAPI, Path, Query, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
@@ -15,12 +16,13 @@ from counterfoil.api import audits, openapi, posting, problems
 from counterfoil.api import receipts as posted
 from counterfoil.api.limits import Limits
 from counterfoil.api.metrics import MEDIA_TYPE, Counting, Metrics
-from counterfoil.api.remembered import Remembered
+from counterfoil.api.remembered import Remembered, is_known
 from counterfoil.decision import NOBODY, decide_next
 from counterfoil.directory import MAX_PLACES, Directory, LiveListings
 from counterfoil.market import LiveMarket
 from counterfoil.posting import AsksLedger
 from counterfoil.receipt_store import ReceiptStore
+from counterfoil.receipts import digest_of
 from counterfoil.receipts.model import SAFE_INTEGER
 from counterfoil.routing.lottery import NO_CAP
 from indexer import query
@@ -127,6 +129,7 @@ def create_app(store: Store, receipts: ReceiptStore, ask_ledger: AsksLedger | No
     app.state.directory = Directory(store)
     app.state.receipts = receipts
     app.state.ask_ledger = ask_ledger
+    app.state.posting = CapacityLimiter(posting.THREADS)
     app.state.metrics = Metrics(store)
     app.include_router(router)
     app.include_router(posting.router, dependencies=[Depends(only_known_parameters)])
@@ -160,7 +163,9 @@ def ready(store: Asked) -> answers.Answer:
 @router.get("/status", response_model=answers.StatusAnswer)
 def status(request: Request, store: Asked) -> Response:
     """What the index is of, how far it is, and its digest."""
-    return respond(request, documents.status_answer(query.status(store)))
+    found = query.status(store)
+    # Raw logs are let go while the block stands.
+    return respond(request, documents.status_answer(found), f".{found.value.raw_logs_from or 0}.{found.value.raw_logs}")
 
 
 @router.get("/services", response_model=answers.ServicesAnswer)
@@ -281,6 +286,8 @@ def receipt(request: Request, digest: Digest) -> Response:
     if not re.fullmatch("0x[0-9a-f]{64}", digest):
         raise QuestionError("a digest is 0x and 64 lower-case hexadecimal digits")
     data = found(request.app.state.receipts.read(digest), f"there is no receipt {digest}")
+    if digest_of(data) != digest:
+        raise problems.ProblemError("misconfigured", f"the receipt {digest} is damaged here: post it again")
     return Response(data, media_type="application/json")
 
 
@@ -303,14 +310,15 @@ def respond(request: Request, answer: answers.Answer, mark: str = "") -> Respons
     `mark` is for what may change while the block does not.
     """
     as_of = answer["as_of"]
-    stands = f"{'.final' if as_of['finalized'] else ''}{'.behind' if as_of['behind'] else ''}"
+    stands = f"{'.final' if as_of['finalized'] else ''}{'.behind' * bool(as_of['behind'])}{as_of['behind'] or ''}"
     etag = f'"{as_of["hash"]}{stands}{mark}"'
     headers = {"ETag": etag}
     following = answer.get("next")
     if following is not None:
-        url = request.url.include_query_params(after=following, at=as_of["block"])
+        # By its hash: the next page of a block that was replaced must not be another one's.
+        url = request.url.include_query_params(after=following, at=as_of["hash"])
         headers["Link"] = f'<{url.path}?{url.query}>; rel="next"'
-    if request.headers.get("If-None-Match") == etag:
+    if is_known(etag, request.headers):
         return Response(status_code=304, headers=headers)
     return Response(encoded(answer), headers=headers, media_type="application/json")
 

@@ -16,7 +16,7 @@ Document = dict[str, Any]
 PROBLEM: Final = "Problem"
 ALWAYS: Final = ("bad-question", "slow-body", "too-large", "too-long", "internal")
 """What every operation may answer."""
-OF_THE_INDEX: Final = ("unknown-block", "misconfigured", "not-ready", "too-slow")
+OF_THE_INDEX: Final = ("unknown-block", "misconfigured", "empty-index", "not-ready", "too-slow")
 OF_RECEIPTS: Final = ("bad-receipt", "uncommitted")
 OF_RECORDS: Final = ("bad-parameter", "refused", "chain-unavailable")
 WITHOUT_INDEX: Final = ("/health", "/metrics")

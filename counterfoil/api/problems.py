@@ -62,9 +62,8 @@ KINDS: Final[Mapping[str, Kind]] = {
     "internal": Kind(500, "The server failed; its log says why."),
     "misconfigured": Kind(500, "The server cannot do this until its operator mends what the sentence names."),
     "chain-unavailable": Kind(503, "The chain, which has to be asked about a wallet's signature, does not answer."),
-    "not-ready": Kind(
-        503, "The index is empty, being filled, out of reach or busy, or moved on in between: ask again."
-    ),
+    "empty-index": Kind(503, "The index holds no block yet: ask again once it does."),
+    "not-ready": Kind(503, "The index is being filled, out of reach or busy, or moved on in between: ask again."),
     "too-slow": Kind(503, "The question takes the database too long: ask for less, or later."),
 }
 
@@ -107,7 +106,7 @@ def problem(
 _OF_TYPES: Final = (
     ("refused", RefusedError),
     ("replaced-block", ReplacedBlockError),
-    ("not-ready", EmptyIndexError),
+    ("empty-index", EmptyIndexError),
     ("unknown-block", UnknownBlockError),
     ("bad-question", (QuestionError, ReceiptError, LotteryError)),
     ("too-slow", TooSlowError),

@@ -122,11 +122,16 @@ class _Answer:
     async def tell(self, scope: Scope, send: Send) -> None:
         """Send it again; 304 where the client has it."""
         scope["route"] = self.route  # by which requests are counted
-        known = dict(scope["headers"]).get(b"if-none-match")
-        is_known = known is not None and known.decode("latin-1") == self.etag
-        headers = [header for header in self.headers if not is_known or header[0] in {b"etag", b"link"}]
-        await send({"type": "http.response.start", "status": 304 if is_known else 200, "headers": headers})
-        await send({"type": "http.response.body", "body": b"" if is_known else self.body})
+        known = is_known(self.etag, Headers(scope=scope))
+        headers = [header for header in self.headers if not known or header[0] in {b"etag", b"link"}]
+        await send({"type": "http.response.start", "status": 304 if known else 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b"" if known else self.body})
+
+
+def is_known(etag: str, headers: Headers) -> bool:
+    """Tell whether a client says that it has an answer: weak comparison, as RFC 9110 (13.1.2) asks for."""
+    told = ",".join(headers.getlist("if-none-match")).split(",")
+    return any(tag.strip().removeprefix("W/") in {etag, "*"} for tag in told)
 
 
 def _is_kept(scope: Scope) -> bool:

@@ -11,7 +11,14 @@ from counterfoil.asking.forms import FormError, problem_of, read
 from counterfoil.asking.port import Draw, Rows, SessionsOf, not_there
 from counterfoil.audit.model import By
 from counterfoil.receipts import Policy, ReceiptError, digest, from_document, verify
-from indexer.errors import IndexerError, QuestionError, StoreUnavailableError, UnknownBlockError, UserError
+from indexer.errors import (
+    EmptyIndexError,
+    IndexerError,
+    QuestionError,
+    StoreUnavailableError,
+    UnknownBlockError,
+    UserError,
+)
 from indexer.http import (
     BoundedHttp,
     EncodedError,
@@ -37,6 +44,8 @@ _SESSION: Final = re.compile(r"(0x)?[0-9a-f]{1,64}", re.IGNORECASE)
 _MAX_DIGITS: Final = 18  # of a session's number; more are the start of an id
 _REFUSED: Final = {
     "unknown-block": UnknownBlockError,
+    "replaced-block": UnknownBlockError,
+    "empty-index": EmptyIndexError,
     "bad-question": QuestionError,
     "bad-parameter": QuestionError,
     "too-long": QuestionError,

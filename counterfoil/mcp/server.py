@@ -36,7 +36,10 @@ Label = Annotated[str, Field(max_length=200)]
 Note = Annotated[str, Field(max_length=280, description="One line, at most 280 bytes")]
 Category = Annotated[str, Field(max_length=200, description="A category, such as data:crypto-price")]
 ServiceId = Annotated[int, Field(ge=1, lt=2**63)]
-Session = Annotated[str, Field(max_length=66, description="Its number, its id, or the start of its id")]
+Session = Annotated[
+    str,
+    Field(max_length=66, coerce_numbers_to_str=True, description="Its number, its id, or the start of its id"),
+]
 Limit = Annotated[int, Field(ge=1, le=100, description="At most so many")]
 Cap = Annotated[
     str | None, Field(pattern=r"^[0-9]{1,77}$", description="Soft cap on the price a call, in base units, as text")
@@ -52,7 +55,17 @@ def build_server(tools: Toolbox) -> MCPServer:
     )
     _add_directory(server, tools)
     _add_decisions(server, tools)
+    _refuse_unknown_arguments(server)
     return server
+
+
+def _refuse_unknown_arguments(server: MCPServer) -> None:
+    """Make a misspelt argument an error, as a parameter of the API is: the SDK has no setting for that."""
+    for tool in server._tool_manager.list_tools():
+        taken = tool.fn_metadata.arg_model
+        taken.model_config["extra"] = "forbid"
+        taken.model_rebuild(force=True)
+        tool.parameters["additionalProperties"] = False
 
 
 def _told(function: Callable[P, R]) -> Callable[P, R]:

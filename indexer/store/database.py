@@ -13,7 +13,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from indexer.errors import StoreError, StoreUnavailableError
+from indexer.errors import ReadOnlyError, StoreError, StoreUnavailableError
 from indexer.store import deadline, schema
 from indexer.store.checkpoints import Checkpoints, running_checkpoints
 from indexer.store.lock import Patience, WriterSession, writer_lock
@@ -118,6 +118,11 @@ def database_sentences(label: str) -> Iterator[None]:
     except (DBAPIError, PoolTimeoutError) as error:
         if isinstance(error, DBAPIError) and _was_ended(error):
             raise deadline.too_slow(_cause(error)) from error
+        if isinstance(error, DBAPIError) and _may_only_be_read(error):
+            raise ReadOnlyError(
+                f"The database of the index at {label} may only be read ({_cause(error)}): let this user write to it "
+                "(docs/operation.md says what to), or use another."
+            ) from error
         if isinstance(error, PoolTimeoutError) or _may_pass(error):
             raise StoreUnavailableError(
                 f"The database of the index at {label} is locked or does not answer ({_cause(error)}): see that it "
@@ -132,12 +137,18 @@ def database_sentences(label: str) -> Iterator[None]:
 # Connection lost, too many clients, shut down or starting, statement ended, lock not free, conflict with another.
 _PASSING_STATES = ("08", "53300", "57", "55P03", "40")
 _QUERY_CANCELED = "57014"
+_READ_ONLY_STATES = {"42501", "25006"}  # a role without the right, a transaction or server that only reads
 _PASSING_SQLITE = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 
 def _was_ended(error: DBAPIError) -> bool:
     interrupted = getattr(error.orig, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT
     return interrupted or getattr(error.orig, "sqlstate", None) == _QUERY_CANCELED
+
+
+def _may_only_be_read(error: DBAPIError) -> bool:
+    code = getattr(error.orig, "sqlite_errorcode", None) or 0
+    return code & 0xFF == sqlite3.SQLITE_READONLY or getattr(error.orig, "sqlstate", None) in _READ_ONLY_STATES
 
 
 def _may_pass(error: DBAPIError) -> bool:

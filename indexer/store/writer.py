@@ -21,7 +21,7 @@ from indexer.store.database import Store, open_locked
 from indexer.store.lock import Patience
 from indexer.store.reader import Cursor, read_cursor, read_meta
 from indexer.store.retention import need_raw_logs, prune_raw_logs
-from indexer.store.tables import BLOCK, CURSOR, META, POSTED, QUARANTINE, RAW_LOG, REPLACED_BLOCK, table_of
+from indexer.store.tables import BLOCK, CURSOR, META, QUARANTINE, RAW_LOG, REPLACED_BLOCK, table_of
 
 _BLOCKS_A_STEP = 1000  # of a rebuild, so that its memory stays bounded
 _REPLACED_KEPT = 100_000
@@ -246,8 +246,6 @@ def roll_back(connection: Connection, ancestor: int) -> None:
         connection.execute(delete(table).where(table.c.block_number > ancestor))
     _remember_replaced(connection, ancestor)
     connection.execute(delete(BLOCK).where(BLOCK.c.number > ancestor))
-    # What was posted is of no branch: it counts from the first block of the new one on, wherever its session stands.
-    connection.execute(update(POSTED).where(POSTED.c.valid_from > ancestor).values(valid_from=ancestor + 1))
 
 
 def _remember_replaced(connection: Connection, ancestor: int) -> None:

@@ -43,7 +43,7 @@ def test_rows__of_an_endpoint_that_was_added_without_any__are_an_error(operation
 
 def test_rows__of_all_endpoints__meet_every_kind_that_a_client_can_cause():
     of_the_server = {"internal", "misconfigured", "not-ready", "too-slow", "slow-body"}
-    of_the_server |= {"chain-unavailable", "replaced-block"}
+    of_the_server |= {"chain-unavailable", "empty-index", "replaced-block"}
     assert {row.kind for row in ROWS} == set(KINDS) - of_the_server
 
 

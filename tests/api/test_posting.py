@@ -1,5 +1,7 @@
 """Records that are posted instead of attested: each refusal names its rule, and what is taken counts once."""
 
+import threading
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 
@@ -9,9 +11,10 @@ import pytest
 from counterfoil import posting
 from counterfoil.agent.runner import Agent, Job
 from counterfoil.api.app import create_app
+from counterfoil.api.posting import THREADS
 from counterfoil.chain.contracts import ExperienceLedger, ExperienceRecord
 from counterfoil.chain.typed_data import experience
-from counterfoil.cli.serve import _ask_ledger
+from counterfoil.chain.wallets import WalletSignatures
 from counterfoil.receipt_store import ReceiptStore
 from indexer import query
 from indexer.query import open_store
@@ -194,6 +197,36 @@ def test_post__of_more_records_than_are_kept_of_a_session__is_refused(api, monke
     refused(api.post("/experience", json=body(more, signed(more))), "limit", "attest it on chain")
 
 
+def test_post__while_a_chain_lets_all_wallets_wait__holds_up_no_other_answer(index, tmp_path):
+    asked, release = [], threading.Event()
+
+    def slow(*_):
+        asked.append(1)
+        release.wait(20)
+        return False
+
+    app = create_app(index[1].store, ReceiptStore(tmp_path), slow)
+    given = body(replace(record(session_id=model_session(5)), tool="slow", cost=0), b"\x00")
+    with serving(app) as url, httpx.Client(base_url=url, timeout=30) as client:
+        send = partial(httpx.post, f"{url}/experience", json=given, timeout=30)
+        posters = [threading.Thread(target=send) for _ in range(20)]
+        for poster in posters:
+            poster.start()
+        wait_until(lambda: len(asked) == THREADS)
+        assert client.get("/nodes").status_code == 200
+        assert len(asked) == THREADS
+        release.set()
+        for poster in posters:
+            poster.join()
+    assert len(asked) == len(posters)
+
+
+def test_post__with_an_empty_signature__is_for_the_wallet_to_judge(index, tmp_path):
+    with serving(create_app(index[1].store, ReceiptStore(tmp_path), lambda *_: True)) as url:
+        given = body(record(session_id=model_session(5), tool="empty", cost=0), b"")
+        assert httpx.post(f"{url}/experience", json=given).status_code == 201
+
+
 # --- on a real chain
 
 
@@ -214,10 +247,10 @@ def scene(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def served(scene):
-    app_store = open_store(scene.settings.database_url())
     with (
-        app_store as store,
-        serving(create_app(store, scene.world.receipts, partial(_ask_ledger, scene.settings))) as url,
+        closing(WalletSignatures(scene.settings)) as wallets,
+        open_store(scene.settings.database_url()) as store,
+        serving(create_app(store, scene.world.receipts, wallets)) as url,
         httpx.Client(base_url=url) as client,
     ):
         yield client

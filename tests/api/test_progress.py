@@ -46,14 +46,14 @@ def problem_of(answer):
 
 
 def test_ready__in_a_backfill__is_503_until_its_target_while_answers_say_how_far_they_are(api, writer, chain):
-    assert problem_of(api.get("/ready")) == (503, "not-ready")
+    assert problem_of(api.get("/ready")) == (503, "empty-index")
     append(writer, chain, 1, 3, chain.head)
     answer = api.get("/ready")
     assert problem_of(answer) == (503, "not-ready")
     assert f"is at block 3 and lacks {chain.head - 3}" in answer.json()["detail"]
     known = api.get("/services/1")
     assert (known.status_code, known.json()["as_of"]["behind"]) == (200, chain.head - 3)
-    assert known.headers["ETag"].endswith('.behind"')
+    assert known.headers["ETag"].endswith(f'.behind{chain.head - 3}"')
     append(writer, chain, 4, chain.head, chain.head)
     assert api.get("/ready").json()["as_of"]["behind"] == 0
     assert api.get("/services/1").json()["as_of"]["behind"] == 0
@@ -86,3 +86,39 @@ def test_at__of_a_block_that_came_back__is_answered(api, writer, chain):
         found = Source(Node(chain), writer.deployment).fetch(chain.head, chain.head)
         writer.replace_from(chain.head - 1, found.headers, found.logs, None)
     assert api.get("/services/1", params={"at": kept[-1]["hash"]}).status_code == 200
+
+
+def test_etag__while_the_index_fills_or_raw_logs_go__is_another_for_another_answer(api, writer, chain):
+    append(writer, chain, 1, 3, chain.head)
+    known = {path: api.get(path) for path in ("/services/1?at=3", "/nodes?at=3", "/status")}
+    append(writer, chain, 4, 5, chain.head)
+    for path, answer in known.items():
+        again = api.get(path, headers={"If-None-Match": answer.headers["ETag"]})
+        assert (again.status_code, again.json() == answer.json()) == (200, False), path
+    with writer.store.write() as connection:
+        connection.exec_driver_sql("UPDATE cursor SET finalized = 5")
+    before = api.get("/status").headers["ETag"]
+    assert writer.prune(0) > 0
+    assert api.get("/status", headers={"If-None-Match": before}).status_code == 200
+
+
+@pytest.mark.parametrize("sent", ["{}", "W/{}", '"other", {}', '"other",W/{}', "*"])
+@pytest.mark.parametrize("path", ["/services/1", "/nodes"])
+def test_if_none_match__in_any_form_that_names_the_answer__is_answered_304(api, writer, chain, path, sent):
+    load(writer, chain)
+    etag = api.get(path).headers["ETag"]
+    for _ in range(2):  # from the application, and from what is remembered
+        assert api.get(path, headers={"If-None-Match": sent.format(etag)}).status_code == 304
+        assert api.get(path, headers={"If-None-Match": '"other"'}).status_code == 200
+
+
+def test_next_page__of_a_block_that_was_replaced__is_refused(api, writer, chain):
+    chain.append(listed(2, 1))
+    load(writer, chain)
+    link = api.get("/services", params={"limit": 1}).links["next"]["url"]
+    assert [row["service_id"] for row in api.get(link).json()["services"]] == [2]
+    chain.rewind(chain.head - 1)
+    chain.append(listed(3, 1))
+    found = Source(Node(chain), writer.deployment).fetch(chain.head, chain.head)
+    writer.replace_from(chain.head - 1, found.headers, found.logs, None)
+    assert problem_of(api.get(link)) == (409, "replaced-block")

@@ -48,6 +48,9 @@ def test_post__over_a_damaged_copy__puts_it_right(busy, busy_api, opened):
     path = busy.world.receipts.path(digest(receipt))
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(b"cut")
+    assert "damaged here: post it again" in assert_problem(
+        busy_api.get(f"/receipts/{digest(receipt)}"), 500, "misconfigured"
+    )
     assert post(busy_api, canonical(receipt)).status_code == 201
     assert path.read_bytes() == canonical(receipt)
 

@@ -100,7 +100,7 @@ def test_index_status__from_a_server__is_of_its_index(ask, api):
 
 
 def test_index_status__of_a_server_with_an_empty_index__says_so(ask, script):
-    script.refuses("unknown-block", "the index is empty", 404)
+    script.refuses("empty-index", "the index is empty", 503)
 
     assert "nothing yet: run `counterfoil index run`" in ask("index", "status", "--api", script.url).out
 
@@ -274,6 +274,7 @@ def test_reading__of_an_answer_that_does_not_come__ends_in_time(ask, monkeypatch
     [
         ("bad-question", "\ufffd[2J what"),
         ("not-ready", "\ufffd[2J what"),
+        ("replaced-block", "\ufffd[2J what"),
         ("not-found", "\ufffd[2J what"),
         ("misconfigured", "failed (status 400, \ufffd[2J what"),
         ("\x1b", "failed (status 400, \ufffd[2J what"),

@@ -21,7 +21,7 @@ def test_api__of_every_listing__names_its_block_and_has_an_etag(api, path, name)
     body = answer.json()
     assert answer.status_code == 200
     assert set(body["as_of"]) == {"chain_id", "block", "hash", "timestamp", "finalized", "behind"}
-    assert answer.headers["ETag"] == f'"{body["as_of"]["hash"]}"'
+    assert answer.headers["ETag"].startswith(f'"{body["as_of"]["hash"]}')
     assert body[name]
     assert api.get(path, headers={"If-None-Match": answer.headers["ETag"]}).status_code == 304
 

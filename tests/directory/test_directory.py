@@ -92,6 +92,17 @@ class Machine(RuleBasedStateMachine):
         if self.chain.head > ancestor:
             replace(self.writer, self.chain, ancestor)
 
+    @rule(depth=st.integers(1, 3), new=BLOCKS)
+    def reorganise_and_back(self, depth, new):
+        """Nobody asks in between: the newest block is the same again, or one above it."""
+        kept = self.chain.blocks[:]
+        self.reorganise(depth, new)
+        ancestor = max(3, len(kept) - 1 - depth)
+        if self.chain.blocks != kept and len(kept) - 1 > ancestor:
+            self.chain.blocks[:] = kept
+            found = Source(Node(self.chain), self.writer.deployment).fetch(ancestor + 1, self.chain.head)
+            self.writer.replace_from(ancestor, found.headers, found.logs, None)
+
     @rule(number=st.integers(1, 6), tool=st.sampled_from(["curl", "chart", "map"]), cost=st.integers(0, 30))
     def post(self, number, tool, cost):
         """A record that the rules may keep from counting, now or for good: the directory must not care."""

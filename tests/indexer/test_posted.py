@@ -12,7 +12,7 @@ from indexer.rows import Experience
 from indexer.source import Source
 from indexer.store.moment import moment_at
 from tests.indexer.conftest import everything
-from tests.indexer.model import Node, attested, listed, load, opened, registered, session_id, settled
+from tests.indexer.model import CLIENT, Node, attested, listed, load, opened, registered, session_id, settled
 
 PAID = 40
 
@@ -90,20 +90,33 @@ def test_posted_record__whose_session_a_reorg_unsettles__is_suspended_and_return
     post(market, record(1), record(2, tool="chart"))
     mine(market, chain)
     switch(market, chain, settled_at - 1, [settled(2)], [])
-    assert notes(market) == [("chart", "posted", settled_at)]
+    assert notes(market) == [("chart", "posted", settled_at + 1)]
     mine(market, chain, settled(1))
-    assert notes(market) == [("chart", "posted", settled_at), ("curl", "posted", settled_at + 2)]
+    assert notes(market) == [("chart", "posted", settled_at + 1), ("curl", "posted", settled_at + 2)]
 
 
-def test_posted_record__after_a_reorg_to_a_lower_block__counts_from_the_new_branch_on(market, chain):
-    for _ in range(5):
+def test_posted_record__over_a_reorg_and_back__changes_no_answer_as_of_a_block(market, chain):
+    for _ in range(3):
         mine(market, chain)
+    head, kept = chain.head, chain.blocks[:]
+    assert post(market, record()) == [head + 1]
+    switch(market, chain, head - 2, [])
+    assert post(market, record(2)) == [head + 1]  # taken on the shorter branch
+    chain.blocks[:] = kept
+    chain.append()
+    found = Source(Node(chain), market.deployment).fetch(head - 1, chain.head)
+    market.replace_from(head - 2, found.headers, found.logs, None)
+    assert [notes(market, block) for block in range(head - 3, head + 1)] == [[]] * 4
+    assert notes(market) == [("curl", "posted", head + 1)] * 2
+
+
+def test_posted_record__whose_node_becomes_the_clients_own_on_a_branch__does_not_count_there(market, chain):
+    before = chain.head - 2
     post(market, record())
     mine(market, chain)
-    ancestor = chain.head - 4
-    switch(market, chain, ancestor, [])
-    assert notes(market) == [("curl", "posted", ancestor + 1)]
-    assert notes(market, ancestor) == []
+    assert len(notes(market)) == 1
+    switch(market, chain, before, [opened(1, operator=CLIENT)], [settled(1)], [], [])
+    assert notes(market) == []
 
 
 def test_rebuild__leaves_posted_records_alone(market, chain):

@@ -25,7 +25,7 @@ TOOLS = {
     "counterfoil_service_experience": (answers.ExperienceAnswer, {"service_id": 1}),
     "counterfoil_services": (answers.ServicesAnswer, {"category": CATEGORY, "limit": 2}),
     "counterfoil_route": (answers.RouteAnswer, {"category": CATEGORY, "cap": "100"}),
-    "counterfoil_explain": (answers.Explanation, {"session": "1"}),
+    "counterfoil_explain": (answers.Explanation, {"session": 1}),
     "counterfoil_audit": (answers.Audit, {"session": "1"}),
     "counterfoil_note_tool": (
         answers.NoteKept,
@@ -39,6 +39,7 @@ WRONG = [
     ("counterfoil_services_best", {"task": "x", "at": "soon"}, "A block is its number"),
     ("counterfoil_service_experience", {"service_id": 9}, "There is no service 9 as of block"),
     ("counterfoil_services", {"at": "99999999"}, "The index holds blocks"),
+    ("counterfoil_services", {"categry": CATEGORY}, "Extra inputs are not permitted"),
     ("counterfoil_route", {"category": "nothing:here"}, "there are no routable candidates"),
     ("counterfoil_route", {"category": CATEGORY, "client": "me"}, "not 0x and 40 hex digits"),
     ("counterfoil_explain", {"session": "99"}, "There is no session 99"),
@@ -75,6 +76,7 @@ def test_list_tools__of_the_server__gives_each_a_title_types_and_honest_hints(se
     tools = anyio.run(list_tools)
     assert set(tools) == set(TOOLS)
     assert all(tool.title and tool.description and tool.output_schema for tool in tools.values())
+    assert not any(tool.input_schema["additionalProperties"] for tool in tools.values())
     writes = {name for name, tool in tools.items() if not tool.annotations.read_only_hint}
     assert writes == {"counterfoil_note_tool"}
     assert {name for name, tool in tools.items() if tool.annotations.open_world_hint} == {"counterfoil_audit"}
