@@ -88,6 +88,8 @@ def form(schema: Document) -> str:
     (one,) = [part for part in schema.get("anyOf", [schema]) if part["type"] != "null"]
     if one["type"] == "boolean":
         return "`true` or `false`"
+    if "enum" in one:
+        return " or ".join(f"`{value}`" for value in one["enum"])
     if one["type"] == "string":
         return f"`{schema['pattern']}`" if "pattern" in schema else f"at most {one['maxLength']} characters"
     most = f"to {one['maximum']}" if "maximum" in one else f"and below {_power(one['exclusiveMaximum'])}"

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import parse_qs
 
 import orjson
@@ -57,6 +57,13 @@ Nonce = Annotated[
 ]
 Client = Annotated[
     str, Query(max_length=ADDRESS_LENGTH, description="The client's address; by default nobody's", examples=[NOBODY])
+]
+OfAddress = Annotated[
+    str | None, Query(max_length=ADDRESS_LENGTH, description="Only those of this address", examples=["0x" + "0a" * 20])
+]
+OfId = Annotated[int | None, Query(ge=1, lt=2**63, description="Only those of this one, by its id", examples=[1])]
+OfStatus = Annotated[
+    Literal["open", "closing", "settled"] | None, Query(description="Only those in this status", examples=["settled"])
 ]
 Task = Annotated[
     str, Query(max_length=MAX_LABEL, description="What is to be done, in a few words", examples=["bitcoin price"])
@@ -226,9 +233,12 @@ def route(
 
 
 @router.get("/nodes", response_model=answers.NodesAnswer)
-def nodes(request: Request, store: Asked, at: AtBlock, after: After = 0, limit: Limit = 100) -> Response:
+def nodes(
+    request: Request, store: Asked, at: AtBlock, operator: OfAddress = None, after: After = 0, limit: Limit = 100
+) -> Response:
     """List nodes by id."""
-    return respond(request, documents.nodes_answer(query.nodes(store, after=after, limit=limit, at=at)))
+    found = query.nodes(store, operator=operator, after=after, limit=limit, at=at)
+    return respond(request, documents.nodes_answer(found))
 
 
 @router.get("/nodes/{node_id}", response_model=answers.NodeAnswer)
@@ -238,9 +248,23 @@ def node(request: Request, store: Asked, node_id: Id, at: AtBlock) -> Response:
 
 
 @router.get("/sessions", response_model=answers.SessionsAnswer)
-def sessions(request: Request, store: Asked, at: AtBlock, after: After = 0, limit: Limit = 100) -> Response:
+def sessions(
+    request: Request,
+    store: Asked,
+    at: AtBlock,
+    client: OfAddress = None,
+    node: OfId = None,
+    service: OfId = None,
+    status: OfStatus = None,
+    after: After = 0,
+    limit: Limit = 100,
+) -> Response:
     """List sessions by number."""
-    return respond(request, documents.sessions_answer(query.sessions(store, after=after, limit=limit, at=at)))
+    number = None if status is None else documents.SESSION_STATUS.index(status)
+    found = query.sessions(
+        store, client=client, node_id=node, service_id=service, status=number, after=after, limit=limit, at=at
+    )
+    return respond(request, documents.sessions_answer(found))
 
 
 @router.get("/sessions/{which}", response_model=answers.SessionAnswer)

@@ -1,9 +1,8 @@
 """Answers from an API over HTTP. Whatever it says may be hostile: bounded, of the right form, and to the question."""
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Final, Generic, NoReturn, TypeVar
+from collections.abc import Mapping
+from typing import Final, NoReturn, TypeVar
 from urllib.parse import urlencode
 
 from counterfoil import answers
@@ -31,15 +30,10 @@ from indexer.http import (
 from indexer.query import At
 
 A = TypeVar("A", bound=answers.Answer)
-R = TypeVar("R")
 T = TypeVar("T")
 
 MAX_BYTES: Final = 16 * 2**20
 """The largest answer that is read."""
-MAX_PAGES: Final = 100
-"""How many pages are gone through for the rows that a filter keeps."""
-
-_PAGE: Final = 1000
 _SESSION: Final = re.compile(r"(0x)?[0-9a-f]{1,64}", re.IGNORECASE)
 _MAX_DIGITS: Final = 18  # of a session's number; more are the start of an id
 _REFUSED: Final = {
@@ -94,17 +88,10 @@ class RemoteIndex:
     # --- nodes and sessions
 
     def nodes(self, operator: str | None, rows: Rows) -> answers.NodesAnswer:
-        """List nodes by id. The API does not filter: its pages are gone through here."""
-        if operator is None:
-            return self._rows(answers.NodesAnswer, "/nodes", rows)
-
-        def page(part: Rows) -> _Page[answers.Node]:
-            found = self._rows(answers.NodesAnswer, "/nodes", part)
-            kept = [row for row in found["nodes"] if row["operator"] == operator.lower()]
-            return _Page(found["as_of"], kept, found["next"])
-
-        as_of, kept, more = self._filtered(page, rows)
-        return {"as_of": as_of, "nodes": kept, "next": kept[-1]["node_id"] if more else None}
+        """List nodes by id."""
+        found = self._rows(answers.NodesAnswer, "/nodes", rows, {"operator": operator})
+        self._expect(all(operator is None or row["operator"] == operator.lower() for row in found["nodes"]))
+        return found
 
     def node(self, node_id: int, at: At) -> answers.NodeAnswer:
         """Give one node."""
@@ -113,16 +100,11 @@ class RemoteIndex:
         return found
 
     def sessions(self, of: SessionsOf, rows: Rows) -> answers.SessionsAnswer:
-        """List sessions by number. The API does not filter: its pages are gone through here."""
-        if of == SessionsOf():
-            return self._rows(answers.SessionsAnswer, "/sessions", rows)
-
-        def page(part: Rows) -> _Page[answers.Session]:
-            found = self._rows(answers.SessionsAnswer, "/sessions", part)
-            return _Page(found["as_of"], [row for row in found["sessions"] if _is_of(row, of)], found["next"])
-
-        as_of, kept, more = self._filtered(page, rows)
-        return {"as_of": as_of, "sessions": kept, "next": kept[-1]["number"] if more else None}
+        """List sessions by number."""
+        asked = {"client": of.client, "node": of.node_id, "service": of.service_id, "status": of.status}
+        found = self._rows(answers.SessionsAnswer, "/sessions", rows, asked)
+        self._expect(all(_is_of(row, of) for row in found["sessions"]))
+        return found
 
     def session(self, which: str, at: At) -> answers.SessionAnswer:
         """Give one session."""
@@ -190,22 +172,6 @@ class RemoteIndex:
         self._expect(at in {None, found["as_of"]["block"], found["as_of"]["hash"]})
         return found
 
-    def _filtered(self, page_of: "Callable[[Rows], _Page[R]]", rows: Rows) -> tuple[answers.AsOfBlock, list[R], bool]:
-        """Go through pages of one block until there are enough rows; also say whether there are more."""
-        kept: list[R] = []
-        part = replace(rows, limit=_PAGE)
-        for _ in range(MAX_PAGES):
-            page = page_of(part)
-            kept += page.kept
-            if page.next is None or len(kept) > rows.limit:
-                return page.as_of, kept[: rows.limit], len(kept) > rows.limit
-            self._expect(page.next > part.after)
-            part = replace(part, after=page.next, at=page.as_of["hash"])
-        raise QuestionError(
-            f"The API does not filter, and over {MAX_PAGES * _PAGE} rows were gone through: begin later with --after "
-            f"{part.after}, or ask an index of your own."
-        )
-
     def _ask(self, form: type[T], path: str, asked: Mapping[str, object], missing: str = "") -> T:
         answer = self._get(path, asked)
         if answer.status != 200:
@@ -261,13 +227,6 @@ class RemoteIndex:
             self._refuse("an answer to another question")
 
 
-@dataclass(frozen=True, slots=True)
-class _Page(Generic[R]):
-    as_of: answers.AsOfBlock
-    kept: list[R]
-    next: int | None
-
-
 def _missing(what: str, detail: str) -> UserError:
     if what == "receipt":
         return UserError(f"{detail}: ask the session's client for the file.")
@@ -289,7 +248,7 @@ def _names(which: str, number: int | None, session_id: str) -> bool:
 
 def _is_of(row: answers.Session, of: SessionsOf) -> bool:
     pairs = (
-        (of.client, row["client"]),
+        (of.client and of.client.lower(), row["client"]),
         (of.node_id, row["node_id"]),
         (of.service_id, row["service_id"]),
         (of.status, row["status"]),

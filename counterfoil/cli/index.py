@@ -93,8 +93,11 @@ def status(common: Common) -> None:
     if common.json:
         print_json(found)
         return
-    head = "no answer" if found["head"] is None else found["head"]
-    pairs: list[tuple[str, object]] = [("database", found["database"]), ("chain's head", head)]
+    if common.settings.api:  # which is asked for its index alone
+        pairs: list[tuple[str, object]] = [("server", found["database"])]
+    else:
+        head = "no answer" if found["head"] is None else found["head"]
+        pairs = [("database", found["database"]), ("chain's head", head)]
     if found["as_of"] is None or found["status"] is None:
         print_pairs([*pairs, ("indexed", "nothing yet: run `counterfoil index run`")])
         return

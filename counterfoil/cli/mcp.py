@@ -1,12 +1,10 @@
 """`counterfoil mcp`: the tools for agents."""
 
-import os
 import signal
-import socket
 
 import click
 
-from counterfoil.cli.options import Common, common, example
+from counterfoil.cli.options import Common, common, example, see_that_it_is_free
 from indexer.errors import UserError
 
 HOST = "127.0.0.1"
@@ -24,7 +22,7 @@ def mcp(common: Common, port: int | None) -> None:
     from counterfoil.mcp.toolbox import open_toolbox
 
     if port is not None:
-        _see_that_it_is_free(port)
+        see_that_it_is_free(HOST, port, "--http")
     with open_toolbox(common.settings) as tools:
         server = build_server(tools)
         if port is None:
@@ -33,12 +31,3 @@ def mcp(common: Common, port: int | None) -> None:
             server.run("stdio")
         else:
             server.run("streamable-http", host=HOST, port=port)
-
-
-def _see_that_it_is_free(port: int) -> None:
-    try:
-        socket.create_server((HOST, port)).close()
-    except OSError as error:
-        raise UserError(
-            f"Port {port} cannot be listened on ({os.strerror(error.errno or 0)}): name another with --http."
-        ) from None

@@ -1,6 +1,8 @@
 """Options that many commands share."""
 
+import os
 import re
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,7 +13,7 @@ from typing import Any, Final, Literal, ParamSpec, TypeVar, get_args, get_origin
 import click
 
 from counterfoil.asking import Answers, open_answers
-from indexer.errors import QuestionError
+from indexer.errors import QuestionError, UserError
 from indexer.query import At as BlockName
 from indexer.query import named_block
 from indexer.settings import CONFIG, Loaded, Settings, flag_of, load
@@ -121,3 +123,13 @@ after = click.option("--after", type=click.IntRange(0), default=0, help="Begin a
 limit = click.option(
     "--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="At most so many rows."
 )
+
+
+def see_that_it_is_free(host: str, port: int, option: str) -> None:
+    """Raise UserError, which names the option, where a port cannot be listened on."""
+    try:
+        socket.create_server((host, port)).close()
+    except OSError as error:
+        raise UserError(
+            f"Port {port} cannot be listened on ({os.strerror(error.errno or 0)}): name another with {option}."
+        ) from None

@@ -97,8 +97,8 @@ def amount(number: int | str) -> str:
 
 
 def rating(rating_sum: int, rating_count: int) -> str:
-    """A mean score with its count, as `92.5 of 4`; an unrated one says so."""
+    """A mean score with its count, as `92.5 (4)`; an unrated one says so."""
     if rating_count == 0:
         return "unrated"
     tenths = rating_sum * 10 // rating_count
-    return f"{tenths // 10}.{tenths % 10} of {rating_count}"
+    return f"{tenths // 10}.{tenths % 10} ({rating_count})"

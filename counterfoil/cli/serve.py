@@ -5,7 +5,7 @@ from contextlib import closing
 
 import click
 
-from counterfoil.cli.options import Common, common, example
+from counterfoil.cli.options import Common, common, example, see_that_it_is_free
 
 
 @click.command(epilog=example("counterfoil serve --port 8700"))
@@ -24,6 +24,7 @@ def serve(common: Common, host: str, port: int) -> None:
     from counterfoil.reading import open_index
     from counterfoil.receipt_store import ReceiptStore
 
+    see_that_it_is_free(host, port, "--port")
     with open_index(common.settings) as store, closing(WalletSignatures(common.settings)) as wallets:
         app = create_app(store, ReceiptStore(common.settings.home / "receipts"), wallets)
         app.state.directory.warm()

@@ -90,6 +90,7 @@ def test_page__in_docs__is_what_the_endpoints_say():
     [
         ({"type": "boolean"}, "`true` or `false`"),
         ({"type": "string", "maxLength": 9}, "at most 9 characters"),
+        ({"type": "string", "enum": ["open", "settled"]}, "`open` or `settled`"),
         ({"type": "string", "pattern": "^a$"}, "`^a$`"),
         ({"type": "integer", "minimum": 1, "maximum": 10}, "a whole number from 1 to 10"),
         ({"type": "integer", "minimum": 0, "exclusiveMaximum": 2**53}, "a whole number from 0 and below 2^53"),

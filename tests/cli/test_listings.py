@@ -139,7 +139,7 @@ def test_plain__with_a_hostile_text__is_harmless():
 
 
 @pytest.mark.parametrize(
-    ("total", "count", "words"), [(0, 0, "unrated"), (370, 4, "92.5 of 4"), (0, 1, "0.0 of 1"), (200, 3, "66.6 of 3")]
+    ("total", "count", "words"), [(0, 0, "unrated"), (370, 4, "92.5 (4)"), (0, 1, "0.0 (1)"), (200, 3, "66.6 (3)")]
 )
 def test_rating__with_a_count__is_a_mean_cut_to_one_digit(total, count, words):
     assert output.rating(total, count) == words

@@ -95,8 +95,10 @@ def test_index_status__from_a_server__is_of_its_index(ask, api):
 
     assert served == own | {"database": api, "head": None}
     table = ask("index", "status", "--api", api).out.splitlines()
-    assert table[1].split() == ["database", api]
-    assert table[3:] == ask("index", "status").out.splitlines()[3:]
+    assert table[1].split() == ["server", api]
+    assert [line.split() for line in table[2:]] == [
+        line.split() for line in ask("index", "status").out.splitlines()[3:]
+    ]
 
 
 def test_index_status__of_a_server_with_an_empty_index__says_so(ask, script):
@@ -377,46 +379,22 @@ def test_receipt__that_the_server_lacks__names_who_has_it(ask, api):
 # --- filters, which are applied here
 
 
-def pages_of(row, size, total):
-    """Answers as a server gives them that holds `total` sessions, `size` to a page."""
-
-    def page(path):
-        after = int(path.partition("after=")[2].partition("&")[0])
-        numbers = range(after + 1, min(after + size, total) + 1)
-        sessions = [{**row, "number": number, "status": "open" if number % 3 else "settled"} for number in numbers]
-        return {"as_of": AS_OF, "sessions": sessions, "next": numbers[-1] if numbers[-1] < total else None}
-
-    return page
-
-
 AS_OF = {"chain_id": 1, "block": 5, "hash": "0x" + "ab" * 32, "timestamp": 1, "finalized": False, "behind": 0}
 
 
 @pytest.mark.parametrize(
-    ("limit", "numbers", "following"), [(2, [3, 6], 6), (3, [3, 6, 9], None), (100, [3, 6, 9], None)]
+    "command",
+    [
+        ("sessions", "--status", "closing"),
+        ("sessions", "--service", 77),
+        ("sessions", "--client", "0x" + "1" * 40),
+        ("nodes", "--operator", "0x" + "1" * 40),
+    ],
 )
-def test_sessions__filtered_over_several_pages__are_those_of_one_block(ask, script, limit, numbers, following):
-    script.pages = pages_of(ask("session", 1, "--json").json["session"], 4, 10)
-    found = ask("sessions", "--status", "settled", "--limit", limit, "--json", "--api", script.url).json
+def test_list__from_a_server_that_does_not_filter__is_refused(ask, script, command):
+    script.says(json.loads(ask(command[0], "--json").out))
 
-    assert [row["number"] for row in found["sessions"]] == numbers
-    assert (found["next"], found["as_of"]) == (following, AS_OF)
-    assert all(f"at={AS_OF['hash']}" in path for path in script.asked[1:])
-
-
-def test_sessions__filtered_from_a_server_that_goes_in_circles__ends(ask, script):
-    script.says({"as_of": AS_OF, "sessions": [], "next": 5})
-
-    assert "another question" in refused(ask, script.url, "sessions", "--status", "open")
-
-
-def test_sessions__filtered_from_more_pages_than_are_read__says_where_to_go_on(ask, script, monkeypatch):
-    monkeypatch.setattr(remote, "MAX_PAGES", 2)
-    script.pages = pages_of(ask("session", 1, "--json").json["session"], 4, 1000)
-
-    assert "begin later with --after 8, or ask an index of your own" in refused(
-        ask, script.url, "sessions", "--service", 77
-    )
+    assert "another question" in refused(ask, script.url, *command)
 
 
 def test_answers__of_a_server_with_more_than_this_program_knows__leave_that_out(ask, script):
