@@ -25,7 +25,8 @@ R = TypeVar("R")
 _INSTRUCTIONS = (
     "Find a paid service by what other agents found, see which node a routing decision would choose and why, and "
     "audit decisions. Always name the need (the kind of job, such as data:crypto) and the task (a few plain words). "
-    "Amounts are decimal strings in base units; ratios are exact, such as 23/24; every answer names its block."
+    "Amounts are decimal strings in base units; ratios are exact, such as 23/24; every answer but an audit "
+    "names its block."
 )
 _READS = {"read_only_hint": True, "destructive_hint": False, "idempotent_hint": True}
 
