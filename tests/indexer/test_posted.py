@@ -5,11 +5,14 @@ import threading
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import event
 
+from indexer.errors import ReadOnlyError
 from indexer.posted import Claim, add_posted, counting, standing
 from indexer.records import record_changes, records_of
 from indexer.rows import Experience
 from indexer.source import Source
+from indexer.store.database import open_store
 from indexer.store.moment import moment_at
 from tests.indexer.conftest import everything
 from tests.indexer.model import CLIENT, Node, attested, listed, load, opened, registered, session_id, settled
@@ -203,3 +206,18 @@ def test_append__while_a_record_is_added__waits_so_that_no_answered_block_gets_i
     thread.join()
     assert notes(market) == [("curl", "posted", counts_from)]
     assert done == [counts_from]
+
+
+def test_add__to_a_database_that_may_only_be_read__says_so(market, database):
+    only_reads = {"sqlite": "PRAGMA query_only=1", "postgresql": "SET default_transaction_read_only = on"}
+    with open_store(database) as store:
+        statement = only_reads[store.engine.dialect.name]
+
+        def forbid(connection, _):
+            connection.execute(statement)
+            connection.commit()
+
+        event.listen(store.engine, "connect", forbid)
+        store.engine.dispose()
+        with pytest.raises(ReadOnlyError, match="may only be read"), store.add() as connection:
+            add_posted(connection, record(), "0x")
