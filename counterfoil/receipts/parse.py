@@ -4,6 +4,7 @@ import json
 import re
 from typing import Any, Final, NoReturn
 
+from counterfoil.nesting import nests_deeper
 from counterfoil.receipts.canonical import MAX_BYTES, canonical, digest_of, document
 from counterfoil.receipts.model import (
     MAX_CANDIDATES,
@@ -18,9 +19,6 @@ from counterfoil.receipts.model import (
 from counterfoil.routing.lottery import Candidate, LotteryError
 
 _AMOUNT: Final = re.compile(r"0|[1-9][0-9]{0,77}")
-# Never gives back what it took and needs no closing quote: an unfinished string is read once, not once a quote in it.
-_STRINGS: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
-_BRACKETS: Final = re.compile(rb"[\[\]{}]")
 _MAX_DEPTH: Final = 8
 _MAX_DIGITS: Final = 16
 _SHOWN: Final = 80
@@ -60,7 +58,8 @@ def from_document(found: object) -> Receipt:
 
 
 def _load(data: bytes) -> object:
-    _check_depth(data)
+    if nests_deeper(data, _MAX_DEPTH):
+        raise ReceiptError("the receipt is nested too deeply to be one")
     try:
         return json.loads(
             data.decode("utf-8"),
@@ -72,15 +71,6 @@ def _load(data: bytes) -> object:
         raise ReceiptError(f"the receipt is not UTF-8 text (byte {error.start})") from error
     except json.JSONDecodeError as error:
         raise ReceiptError("the receipt is cut or not JSON") from error
-
-
-def _check_depth(data: bytes) -> None:
-    # The decoder recurses in C: hostile nesting must be refused before it runs, not caught after.
-    depth = 0
-    for bracket in _BRACKETS.finditer(_STRINGS.sub(b"", data)):
-        depth += 1 if bracket[0] in b"[{" else -1
-        if depth > _MAX_DEPTH:
-            raise ReceiptError("the receipt is nested too deeply to be one")
 
 
 def _refuse_number(text: str) -> NoReturn:
