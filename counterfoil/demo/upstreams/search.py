@@ -37,9 +37,7 @@ def _page(name: str, title: str, snippet: str) -> Result:
 PAGES = (
     _page("vyper", "A new release of Vyper", "The Vyper compiler has a release that fixes five advisories."),
     _page("stake", "Stake weighted routing", "How routing weighs the stake of nodes, and what splitting it changes."),
-    _page(
-        "vouchers", "Paying by the call", "Agents sign a voucher for every call; nodes settle the last one."
-    ),
+    _page("vouchers", "Paying by the call", "Agents sign a voucher for every call; nodes settle the last one."),
     _page("bitcoin", "Bitcoin this week", "The bitcoin price moved little; trading volume fell for a third week."),
     _page("ether", "Ether and its fees", "Fees for ether transfers are at their lowest since the last upgrade."),
     _page("auditors", "Replaying a decision", "Auditors replay a routing decision from chain state and find the node."),
