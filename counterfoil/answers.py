@@ -325,6 +325,28 @@ class NoteKept(TypedDict):
     kept_in: str
 
 
+class PaidSession(TypedDict):
+    """A session of a paid call; `score` is null where it was not rated (yet)."""
+
+    session_id: str
+    service_id: Whole
+    receipt: str
+    paid: Amount
+    score: Whole | None
+    failure: str
+
+
+class CallAnswer(TypedDict):
+    """A paid call: `output` is null where it failed, and `reason` says by whom it was served or why it failed."""
+
+    run_id: str
+    status: str
+    reason: str
+    output: Any
+    paid: Amount
+    sessions: list[PaidSession]
+
+
 class RouteAnswer(Answer):
     """What a lottery would choose: the receipt that nobody committed to, and its digest."""
 

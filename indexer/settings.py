@@ -28,6 +28,9 @@ VARIABLES: Final = {
     "COUNTERFOIL_KEYSTORE": "The encrypted keystore file of the account that signs.",
     "COUNTERFOIL_KEYSTORE_PASSWORD": "The keystore's password; where it is not set, it is asked for.",
     "COUNTERFOIL_PRIVATE_KEY": "A private key instead of a keystore, for tests and development chains.",
+    "COUNTERFOIL_RELAYER_KEYSTORE": "The encrypted keystore of an account that pays the gas of an agent without any.",
+    "COUNTERFOIL_RELAYER_KEYSTORE_PASSWORD": "That keystore's password.",
+    "COUNTERFOIL_RELAYER_PRIVATE_KEY": "A private key in the place of that keystore, for tests and development chains.",
     "COUNTERFOIL_PROFILE": "The budget of the contracts' stateful tests: dev, ci or nightly.",
 }
 """Variables with our prefix that are no settings: they never stand in a file or an argument."""
@@ -35,6 +38,7 @@ VARIABLES: Final = {
 _MAX_FILE_BYTES = 64 * 2**10
 _CLOSE = 0.75
 _DEEPEST = 100_000
+_MOST = 2**128 - 1
 _ADDRESS = re.compile(r"(?:(?P<host>[A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\]):)?(?P<port>\d{1,5})", re.ASCII)
 
 
@@ -148,6 +152,20 @@ class Settings(BaseSettings):
     /ready does."""
     log_format: Literal["text", "json"] = "text"
     """How `counterfoil index run` reports on stderr: sentences, or one JSON object a line."""
+
+    agent_call_seconds: float = Field(default=90, gt=0, le=3600)
+    """How long a request of an agent to a node may take as a whole."""
+    agent_allow_private: Literal["no", "yes"] = "no"
+    """Whether an agent calls nodes in private networks and on this machine: `yes` for a market of your own."""
+    agent_max_per_call: int = Field(default=0, ge=0, le=_MOST)
+    """A hard cap on what an agent pays for a call, in base units of the payment token; 0 is none. It holds when the
+    lottery's own cap is relaxed."""
+    agent_max_per_run: int = Field(default=0, ge=0, le=_MOST)
+    """A hard cap on what a run may spend, in base units; 0 is none."""
+    agent_max_per_day: int = Field(default=0, ge=0, le=_MOST)
+    """A hard cap on what a home's agents spend in a day (UTC), in base units; 0 is none."""
+    agent_max_per_operator: int = Field(default=0, ge=0, le=_MOST)
+    """A hard cap on what one operator gets of a home's agents in a day (UTC), in base units; 0 is none."""
 
     def rpc_urls(self) -> tuple[str, ...]:
         """Give the URLs of `rpc_url`, in their order."""

@@ -1,19 +1,31 @@
-"""An agent's calls to one node: bounded in size and time, never redirected."""
+"""An agent's calls to one node: bounded in size and time, never redirected, asked again where that costs nothing."""
 
 import json
+import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from counterfoil.agent.endpoint import EndpointError, resolve
-from counterfoil.node.server import voucher_headers
-from counterfoil.node.vouchers import Voucher
+from counterfoil.agent.forms import CallAnswer, CallRequest
+from counterfoil.agent.hostile import MAX_BYTES
+from counterfoil.node.vouchers import Refusal, Voucher
+from counterfoil.node.wire import voucher_headers
 from indexer.http import BoundedHttp, EncodedError, HttpAnswer, HttpError, OutOfTimeError, TooLargeError
 
-MAX_ANSWER = 2**20
+MAX_ANSWER: Final = MAX_BYTES
+TRIES: Final = 3
+"""How often a call is sent: its voucher is the same each time, and the node charges it once."""
+WAIT_SECONDS: Final = 1
+WAITS: Final = 30
+_LATER: Final = frozenset({Refusal.BUSY, Refusal.UNCONFIRMED, Refusal.OVERLOADED})
 
 
 class NodeError(Exception):
     """A node that gave no usable answer; the message is a sentence for the receipt."""
+
+
+class UnreachedError(NodeError):
+    """No connection: it may be the node's fault, or that of one's own network."""
 
 
 class NodeRefusedError(NodeError):
@@ -27,40 +39,53 @@ class NodeRefusedError(NodeError):
 
 @dataclass(frozen=True, slots=True)
 class NodeClient:
-    """One node's endpoint; `seconds` bounds each request as a whole, MAX_ANSWER its answer (see `BoundedHttp`)."""
+    """One node's endpoint; `http` bounds each request as a whole."""
 
     endpoint: str
-    seconds: float = 10
+    http: BoundedHttp
     allow_private: bool = False
 
     def probe(self) -> None:
         """Ask whether the node answers. Raises NodeError when it does not."""
         self._request("GET", "/health", {}, b"")
 
-    def call(self, voucher: Voucher, body: bytes) -> bytes:
-        """Make one paid call."""
-        return self._request("POST", "/call", voucher_headers(voucher), body)
+    def call(self, voucher: Voucher, request: CallRequest) -> CallAnswer:
+        """Make one paid call: again after a lost answer, and later where the node says so."""
+        headers = {**request.headers, **voucher_headers(voucher)}
+        tries = waits = 0
+        while True:
+            try:
+                answer = self._request(request.method, f"/call{request.path}", headers, request.body)
+                return CallAnswer(answer.status, answer.content_type, answer.body)
+            except NodeRefusedError as error:
+                waits += 1
+                if error.kind not in _LATER or waits > WAITS:
+                    raise
+                time.sleep(WAIT_SECONDS)
+            except UnreachedError:
+                tries += 1
+                if tries >= TRIES:
+                    raise
 
     def settle(self, last: Voucher) -> None:
         """Ask the node to settle at the last voucher."""
         self._request("POST", "/settle", voucher_headers(last), b"")
 
-    def _request(self, method: str, path: str, headers: dict[str, str], body: bytes) -> bytes:
+    def _request(self, method: str, path: str, headers: dict[str, str], body: bytes) -> HttpAnswer:
         answer = self._send(method, path, headers, body)
-        if answer.status != 200:
+        if not 200 <= answer.status < 300:
             raise NodeRefusedError(answer.status, _kind(answer.body))
-        return answer.body
+        return answer
 
     def _send(self, method: str, path: str, headers: dict[str, str], body: bytes) -> HttpAnswer:
         try:
             target = resolve(self.endpoint, allow_private=self.allow_private)
             sent = {**headers, "Host": target.host}
-            with BoundedHttp(seconds=self.seconds, max_bytes=MAX_ANSWER) as http:
-                return http.request(method, target.url + path, content=body, headers=sent, server_name=target.name)
+            return self.http.request(method, target.url + path, content=body, headers=sent, server_name=target.name)
         except (EndpointError, OutOfTimeError, TooLargeError, EncodedError) as error:
             raise NodeError(str(error)) from error
         except HttpError as error:
-            raise NodeError("the connection failed") from error
+            raise UnreachedError("the connection failed") from error
 
 
 def _kind(answer: bytes) -> str:

@@ -1,108 +1,45 @@
-"""One paid job, from the choice to the attestation.
+"""One job, from the choice to the attestation.
 
-The order matters: the receipt is on disk before its digest is on chain, and the session is on chain before a call.
+The order matters: the receipt is on disk before its digest is on chain, the signed opening is in the journal before it
+is sent, and the session is on chain before a call.
 """
 
-import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
-from itertools import count
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Final
 
 from counterfoil.agent.desk import Desk
-from counterfoil.agent.node_client import NodeClient, NodeError, NodeRefusedError
-from counterfoil.agent.notes import ToolNote
-from counterfoil.agent.rating import CallResult, Rating, median, rate
-from counterfoil.chain.contracts import Choice, ExperienceRecord, SessionState, SessionStatus
+from counterfoil.agent.funding import sign_opening
+from counterfoil.agent.job import Done, Job
+from counterfoil.agent.journal import CallRow, Outcome, SessionRow, SessionState
+from counterfoil.agent.market import Market, Place, ReplacedError
+from counterfoil.agent.node_client import NodeError
+from counterfoil.agent.sessions import MOVED, Driver, see_that_we_are_online, void
+from counterfoil.agent.spending import OverPolicyError, Reservation, SpendPolicy
+from counterfoil.chain.contracts import Choice, Opening
 from counterfoil.chain.errors import ChainError, RevertedError
-from counterfoil.chain.sender import events
-from counterfoil.chain.typed_data import experience, voucher
-from counterfoil.market import Snapshot
-from counterfoil.node.vouchers import Refusal, Voucher
-from counterfoil.receipts import Policy, Receipt, Request, Skipped, build
-from indexer import query
-from indexer.rows import NO_JUDGE
+from counterfoil.receipts import Policy, Receipt, Request, Skipped, build, digest
+from counterfoil.receipts.model import MAX_REASON
+from counterfoil.routing.lottery import Candidate
 
-MAX_ATTEMPTS = 4
-MAX_DRAWS = 5
-MEDIAN_SAMPLE = 100
-INDEX_POLLS = 100
-INDEX_POLL_SECONDS = 0.1
-# Refusals that say no more than that the market moved between the choice and the block that took it.
-MOVED = frozenset(
-    {
-        "sessions: snapshot not on this chain",
-        "sessions: snapshot too old",
-        "sessions: wrong nonce",
-        "sessions: not the latest draw",
-        "sessions: price above max_price",
-        "sessions: service not routable",
-    }
-)
-
-
-class ReplacedError(Exception):
-    """The chain moved on from the session or from what was chosen on: nobody's fault, and a new draw is due."""
+MAX_ATTEMPTS: Final = 4
+"""How many services of one order are tried, from the first that was reached."""
+MAX_SKIPS: Final = 16
+MAX_DRAWS: Final = 5
+MAX_SESSIONS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """What an agent wants done: a call for each of `bodies`, at most `price_cap` base units each (soft)."""
+class Draw:
+    """One draw, and the attempt of it that a session is to be opened with, after those that were skipped."""
 
-    category: str
-    bodies: tuple[bytes, ...]
-    need: str
-    task: str
-    tool: str
-    price_cap: int | None = None
-    pinned: int | None = None
-    duration: int = 3600
-
-    def __post_init__(self) -> None:
-        """Raise ValueError for a job without calls."""
-        if not self.bodies:
-            raise ValueError("a job makes at least one call")
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One session of a job and how it ended; `paid` in base units."""
-
-    session_id: str
-    service_id: int
-    attempt: int
-    decision: str
-    paid: int
-    worked: bool
-    rating: Rating
-
-
-@dataclass(frozen=True, slots=True)
-class RunRecord:
-    """A job's outcome: the outputs of the session that worked (none if no session did), and every session opened."""
-
-    job: Job
-    outputs: tuple[bytes, ...]
-    attempts: tuple[Attempt, ...]
-    skipped: tuple[Skipped, ...]
-
-
-@dataclass(slots=True)
-class _Served:
-    """What happened in one session."""
-
-    last: Voucher
-    outputs: list[bytes] = field(default_factory=list)
-    results: list[CallResult] = field(default_factory=list)
-    failure: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Draw:
-    """One draw: what the receipts of all its attempts share."""
-
-    snapshot: Snapshot
+    snapshot_block: int
+    snapshot_hash: str
     request: Request
+    candidates: Sequence[Candidate]
+    attempt: int
+    skipped: tuple[Skipped, ...]
 
 
 def always() -> bool:
@@ -110,8 +47,8 @@ def always() -> bool:
     return True
 
 
-class Agent:
-    """Runs jobs for one wallet. `may_open` is asked before every session; `opened` hears of every one."""
+class Runner:
+    """Does jobs for one wallet. `may_open` is asked before every session; `opened` hears of every one."""
 
     def __init__(
         self,
@@ -123,190 +60,246 @@ class Agent:
         self._desk = desk
         self._may_open = may_open
         self._opened = opened
-        self._previous: str | None = None
 
-    def run(self, job: Job) -> RunRecord:
-        """Do a job. A session that a reorg took away is drawn anew, at most five times; then ChainError."""
+    def run(self, job: Job) -> Done:
+        """Do a job, or go on with it. A session that a reorg took away is drawn anew, at most five times.
+
+        Raises ChainError then, OverPolicyError where a hard cap leaves nothing to open, and OwnFaultError.
+        """
+        market, _ = self._desk.markets.now()
+        driver = Driver(self._desk, job, market, self._opened)
+        fresh = False
         for _ in range(MAX_DRAWS):
             try:
-                return self._run(job, self._draw(job))
+                return self._go_on(job, market, driver, fresh=fresh)
             except ReplacedError:
-                continue
+                fresh = True
         raise ChainError(f"The chain replaced {MAX_DRAWS} sessions in a row: wait until it is calm, then run again.")
 
-    def _draw(self, job: Job) -> _Draw:
-        snapshot = self._snapshot(job.category)
+    def _go_on(self, job: Job, market: Market, driver: Driver, *, fresh: bool) -> Done:
+        skipped: tuple[Skipped, ...] = ()
+        while True:
+            rows = [driver.drive(row) for row in self._rows(job)]
+            if self._is_done(job, rows) or len(rows) >= MAX_SESSIONS:
+                return self._outcome(job, rows, skipped)
+            draw = self._draw(job, market) if fresh or not rows else self._next_of(rows[-1], job, market)
+            opened, skipped = self._open_next(job, market, draw)
+            if not opened:
+                return self._outcome(job, rows, skipped)
+            fresh = False
+
+    def _rows(self, job: Job) -> list[SessionRow]:
+        rows = self._desk.journal.sessions(job.run_id, job.step_id)
+        return [row for row in rows if row.state is not SessionState.VOID]
+
+    def _is_done(self, job: Job, rows: Sequence[SessionRow]) -> bool:
+        if job.try_both:
+            return sum(self._worked(job, row) for row in rows) >= 2
+        return len(self._answers(rows)) == len(job.requests)
+
+    # --- the choice
+
+    def _open_next(self, job: Job, market: Market, draw: Draw | None) -> tuple[bool, tuple[Skipped, ...]]:
+        """Open with the first service of the order that answers and may be paid; say which were skipped, and why.
+
+        Raises OverPolicyError where only a hard cap stood in the way.
+        """
+        skipped: tuple[Skipped, ...] = draw.skipped if draw else ()
+        refused: OverPolicyError | None = None
+        while draw is not None and self._may_open():
+            receipt = self._receipt(draw)
+            try:
+                self._open(job, receipt, self._reached(market, receipt))
+            except OverPolicyError as error:
+                refused, why = error, str(error)
+            except NodeError as error:
+                see_that_we_are_online(self._desk.chain, error)
+                refused, why = None, f"node not reached: {error}"
+            else:
+                return True, draw.skipped
+            skipped, draw = _after(draw, receipt, why)
+        if refused is not None:
+            raise refused
+        return False, skipped
+
+    def _draw(self, job: Job, market: Market) -> Draw:
+        snapshot = market.snapshot(job.category)
         policy = Policy.LOTTERY if job.pinned is None else Policy.PINNED
         nonce = self._desk.manager.draws(self._desk.address)
-        request = Request(job.category, self._desk.address, nonce, job.price_cap, policy, job.pinned)
-        return _Draw(snapshot, request)
-
-    def _snapshot(self, category: str) -> Snapshot:
-        """The market at the index's head, once that is a block of the chain: behind a reorg the index catches up."""
-        for _ in range(INDEX_POLLS):
-            snapshot = self._desk.market.snapshot(category)
-            if self._desk.manager.chain.block(snapshot.as_of.block).hash == snapshot.as_of.hash:
-                return snapshot
-            time.sleep(INDEX_POLL_SECONDS)
-        raise ChainError(
-            "The index does not follow this chain: start `counterfoil index run --follow`, then run again."
+        request = Request(
+            job.category, self._desk.address, nonce, job.price_cap, policy, job.pinned, found_by=job.found_by
         )
+        return Draw(snapshot.as_of.block, snapshot.as_of.hash, request, snapshot.candidates, 0, ())
 
-    def _receipt(self, draw: _Draw, attempt: int, skipped: Sequence[Skipped]) -> Receipt:
+    def _next_of(self, last: SessionRow, job: Job, market: Market) -> Draw | None:
+        """The same draw after a session of it that failed or is to be compared, else a new one; None at its end."""
+        if not last.failure and not job.try_both:
+            return self._draw(job, market)
+        receipt = self._desk.receipts.load(last.decision)
+        return _after(_of(receipt), receipt, _why(last))[1]
+
+    def _receipt(self, draw: Draw) -> Receipt:
         return build(
-            chain_id=draw.snapshot.as_of.chain_id,
-            contracts=self._desk.contracts,
-            snapshot_block=draw.snapshot.as_of.block,
-            snapshot_hash=draw.snapshot.as_of.hash,
+            chain_id=self._desk.chain.chain_id,
+            contracts=dict(self._desk.chain.deployment.addresses()),
+            snapshot_block=draw.snapshot_block,
+            snapshot_hash=draw.snapshot_hash,
             request=draw.request,
-            candidates=draw.snapshot.candidates,
-            attempt=attempt,
-            skipped=skipped,
-            previous=self._previous,
+            candidates=draw.candidates,
+            attempt=draw.attempt,
+            skipped=draw.skipped,
+            previous=self._desk.journal.last_decision(self._desk.address),
         )
 
-    def _run(self, job: Job, draw: _Draw) -> RunRecord:
-        skipped: list[Skipped] = []
-        attempts: list[Attempt] = []
-        outputs: list[bytes] = []
-        order = self._receipt(draw, 0, ()).order
-        for attempt, service_id in zip(range(MAX_ATTEMPTS), order, strict=False):
-            node = self._node(draw, service_id)
-            try:
-                node.probe()
-            except NodeError as error:
-                skipped.append(Skipped(service_id, f"node not reached: {error}"))
-                continue
-            if not self._may_open():
-                break
-            session_id, decision = self._open(job, draw, attempt, skipped)
-            served = self._call(job, node, session_id)
-            attempts.append(self._end(job, node, served, decision, attempt))
-            outputs = served.outputs
-            if not served.failure:
-                break
-            skipped.append(Skipped(service_id, f"session {session_id[:10]} failed: {served.failure}"))
-        return RunRecord(job, tuple(outputs), tuple(attempts), tuple(skipped))
+    def _reached(self, market: Market, receipt: Receipt) -> Place:
+        place = market.place(receipt.choice, receipt.snapshot_block)
+        if place is None:
+            raise NodeError("its node is not registered")
+        self._desk.node(place.endpoint).probe()
+        return place
 
-    def _node(self, draw: _Draw, service_id: int) -> NodeClient:
-        service = query.service(self._desk.store, service_id, draw.snapshot.as_of.block).value
-        endpoint = service.endpoint if service else ""
-        return NodeClient(endpoint, self._desk.call_seconds, self._desk.allow_private)
+    # --- the opening
 
-    def _open(self, job: Job, draw: _Draw, attempt: int, skipped: Sequence[Skipped]) -> tuple[str, str]:
-        receipt = self._receipt(draw, attempt, skipped)
-        decision = self._desk.receipts.save(receipt)
-        price = next(c.price for c in draw.snapshot.candidates if c.service_id == receipt.choice)
-        choice = Choice(
-            policy=draw.request.policy,
-            nonce=draw.request.nonce,
-            attempt=attempt,
-            snapshot_block=draw.snapshot.as_of.block,
-            snapshot_hash=draw.snapshot.as_of.hash,
-            price_cap=draw.request.price_cap,
-            decision=decision,
-        )
-        write = self._desk.manager.open(receipt.choice, price * len(job.bodies), price, job.duration, choice)
+    def _open(self, job: Job, receipt: Receipt, place: Place) -> None:
+        """Reserve, sign, and write down at each step what is about to be done; sending is the driver's.
+
+        Raises OverPolicyError, ReplacedError, UnfundedError and RevertedError; then nothing was sent.
+        """
+        row = self._planned(job, receipt, place)
+        self._desk.journal.put(row)
         try:
-            mined = self._desk.sender.send(write)
+            self._reserve(job, row)
+            self._desk.receipts.save(receipt)
+            with self._desk.wallet.turn():
+                signed = sign_opening(self._desk, _opening(job, receipt, row))
+                signed_row = replace(
+                    row,
+                    state=SessionState.INTENDED,
+                    sent_by=signed.account,
+                    account_nonce=signed.nonce,
+                    tx_hash=signed.transaction,
+                    raw=signed.raw,
+                )
+                self._desk.journal.put(signed_row)
         except RevertedError as error:
+            void(self._desk, row)
             if error.reason in MOVED:
                 raise ReplacedError from error
             raise
-        session_id = "0x" + bytes(events(write, mined, "SessionOpened")[0]["session_id"]).hex()
-        self._previous = decision
-        self._opened(session_id)
-        return session_id, decision
+        except BaseException:
+            void(self._desk, row)
+            raise
 
-    def _voucher(self, session_id: str, amount: int, calls: int) -> Voucher:
-        manager = self._desk.manager
-        data = voucher(manager.chain.chain_id, manager.address, session_id, amount, calls)
-        return Voucher(session_id, amount, calls, data.sign(self._desk.account))
-
-    def _call(self, job: Job, node: NodeClient, session_id: str) -> _Served:
-        """Make the job's calls, each with its voucher, until one fails."""
-        session = self._session(session_id)
-        served = _Served(self._voucher(session_id, 0, 0))
-        for calls, body in zip(count(1), job.bodies, strict=False):
-            paid = self._voucher(session_id, session.price * calls, calls)
-            started = time.monotonic_ns()
-            try:
-                served.outputs.append(node.call(paid, body))
-                served.last = paid
-            except NodeRefusedError as error:
-                if error.kind == Refusal.UNKNOWN_SESSION:
-                    self._session(session_id)
-                served.failure = str(error)
-            except NodeError as error:
-                served.failure = str(error)
-            served.results.append(CallResult(not served.failure, (time.monotonic_ns() - started) // 1_000_000))
-            if served.failure:
-                break
-        return served
-
-    def _session(self, session_id: str) -> SessionState:
-        session = self._desk.manager.session(session_id)
-        if session.status == SessionStatus.NONE:
-            raise ReplacedError
-        return session
-
-    def _end(self, job: Job, node: NodeClient, served: _Served, decision: str, attempt: int) -> Attempt:
-        session = self._settle(node, served)
-        rating = rate(served.results, self._median(job))
-        if session.status == SessionStatus.SETTLED:
-            self._desk.sender.send(self._desk.reputation.rate(served.last.session_id, rating.score))
-            self._attest(job, served, session)
-        return Attempt(
-            session_id=served.last.session_id,
-            service_id=session.service_id,
-            attempt=attempt,
-            decision=decision,
-            paid=session.paid,
-            worked=not served.failure,
-            rating=rating,
+    def _planned(self, job: Job, receipt: Receipt, place: Place) -> SessionRow:
+        rows = self._desk.journal.sessions(job.run_id, job.step_id)
+        price = next(candidate.price for candidate in receipt.candidates if candidate.service_id == receipt.choice)
+        calls = len(job.requests) if job.try_both else len(job.requests) - len(self._answers(rows))
+        return SessionRow(
+            reservation_id=f"{job.run_id}/{job.step_id}/{len(rows)}",
+            run_id=job.run_id,
+            step_id=job.step_id,
+            position=len(rows),
+            client=self._desk.address,
+            category=job.category,
+            service_id=receipt.choice,
+            operator=place.operator,
+            endpoint=place.endpoint,
+            price=price,
+            deposit=price * calls,
+            attempt=receipt.attempt,
+            decision=digest(receipt),
+            nonce=receipt.request.nonce,
         )
 
-    def _settle(self, node: NodeClient, served: _Served) -> SessionState:
-        """Have the node settle. What it answers counts for nothing: where the chain says that it did not, close."""
-        session_id = served.last.session_id
-        with suppress(NodeError):
-            node.settle(served.last)
-        session = self._session(session_id)
-        if session.status == SessionStatus.OPEN:
-            self._desk.sender.send(self._desk.manager.request_close(session_id))
-            session = self._session(session_id)
-        return session
+    def _reserve(self, job: Job, row: SessionRow) -> None:
+        if job.budget is not None and row.deposit > job.budget:
+            raise OverPolicyError(f"a deposit of {row.deposit} is above the step's budget of {job.budget}")
+        day = datetime.now(UTC).date()
+        calls = row.deposit // row.price if row.price else len(job.requests)
+        reservation = Reservation(row.reservation_id, job.run_id, row.operator, row.price, calls, row.deposit, day)
+        self._desk.spending.reserve(capped(self._desk.policy, job.per_run), reservation)
 
-    def _median(self, job: Job) -> int | None:
-        """The median latency that others attested for services of the category."""
-        services = query.services(self._desk.store, category=job.category).value.items
-        facts = [
-            recorded.fact
-            for service in services
-            for recorded in query.experience_of(
-                self._desk.store, service_id=service.service_id, limit=MEDIAN_SAMPLE
-            ).value.items
-        ]
-        return median([fact.latency_ms for fact in facts if fact.worked])
+    # --- the outcome
 
-    def _attest(self, job: Job, served: _Served, session: SessionState) -> None:
-        worked = [result.latency_ms for result in served.results if result.worked]
-        session_id = served.last.session_id
-        said = self._desk.notes.find(session_id, job.tool) or ToolNote(tool=job.tool)
-        record = ExperienceRecord(
-            session_id=session_id,
-            tool=job.tool,
-            need=said.need or job.need,
-            task=said.task or job.task,
-            worked=not served.failure,
-            calls=len(served.results),
-            failures=sum(not result.worked for result in served.results),
-            judge_score=NO_JUDGE,
-            latency_ms=median(worked) or 0,
-            cost=session.paid,
-            message=served.failure[:160],
-            note=said.note,
-        )
-        ledger = self._desk.experience
-        data = experience(ledger.chain.chain_id, ledger.address, record)
-        self._desk.sender.send(ledger.attest(record, data.sign(self._desk.account)))
+    def _answers(self, rows: Sequence[SessionRow]) -> dict[int, CallRow]:
+        calls = [call for row in rows for call in self._desk.journal.calls(row.reservation_id)]
+        return {call.item: call for call in calls if call.outcome is Outcome.WORKED}
+
+    def _worked(self, job: Job, row: SessionRow) -> bool:
+        return len(self._answers([row])) == len(job.requests)
+
+    def _outcome(self, job: Job, rows: Sequence[SessionRow], skipped: tuple[Skipped, ...]) -> Done:
+        kept = self._best(job, rows) if job.try_both else list(rows)
+        answers = self._answers(kept)
+        worked = len(answers) == len(job.requests)
+        outputs: tuple[Any, ...] = tuple(answers[item].output for item in sorted(answers)) if worked else ()
+        return Done(worked, outputs, tuple(rows), skipped, self._reason(worked, rows, skipped))
+
+    def _best(self, job: Job, rows: Sequence[SessionRow]) -> list[SessionRow]:
+        """The session whose answers a judge liked best, then the faster one, of those that worked."""
+        worked = [row for row in rows if self._worked(job, row)]
+        return sorted(worked, key=self._merit)[:1]
+
+    def _merit(self, row: SessionRow) -> tuple[int, int, int]:
+        calls = list(self._answers([row]).values())
+        scores = [call.judge_score for call in calls if call.judge_score is not None]
+        mean = sum(scores) // len(scores) if scores else 0
+        return -mean, sum(call.latency_ms for call in calls), row.position
+
+    def _reason(self, worked: bool, rows: Sequence[SessionRow], skipped: Sequence[Skipped]) -> str:
+        if worked:
+            return f"served by service {', '.join(str(row.service_id) for row in rows)}"
+        failures = [f"service {row.service_id}: {row.failure}" for row in rows if row.failure]
+        failures += [f"service {skip.service_id}: {skip.reason}" for skip in skipped]
+        return "; ".join(dict.fromkeys(failures)) or "no session was opened"
+
+
+def capped(policy: SpendPolicy, per_run: int | None) -> SpendPolicy:
+    """The policy with a run's own budget in it: the lower cap holds."""
+    if per_run is None:
+        return policy
+    return replace(policy, per_run=per_run if policy.per_run is None else min(per_run, policy.per_run))
+
+
+def _opening(job: Job, receipt: Receipt, row: SessionRow) -> Opening:
+    request = receipt.request
+    choice = Choice(
+        policy=request.policy,
+        nonce=request.nonce,
+        attempt=receipt.attempt,
+        snapshot_block=receipt.snapshot_block,
+        snapshot_hash=receipt.snapshot_hash,
+        price_cap=request.price_cap,
+        decision=row.decision,
+    )
+    return Opening(row.service_id, row.deposit, row.price, job.duration, choice)
+
+
+def _of(receipt: Receipt) -> Draw:
+    return Draw(
+        receipt.snapshot_block,
+        receipt.snapshot_hash,
+        receipt.request,
+        receipt.candidates,
+        receipt.attempt,
+        receipt.skipped,
+    )
+
+
+def _after(draw: Draw, receipt: Receipt, why: str) -> tuple[tuple[Skipped, ...], Draw | None]:
+    """What is skipped once the choice of a receipt is, and the draw that goes on: None where enough was tried."""
+    skipped = (*draw.skipped, Skipped(receipt.choice, _line(why)))
+    tried = sum(skip.reason.startswith(("node not", "session")) for skip in skipped)
+    ended = len(skipped) >= min(MAX_SKIPS, len(receipt.order)) or tried >= MAX_ATTEMPTS
+    return skipped, None if ended else replace(draw, attempt=draw.attempt + 1, skipped=skipped)
+
+
+def _why(last: SessionRow) -> str:
+    if last.failure:
+        return f"session {last.session_id[:10]} failed: {last.failure}"
+    return f"session {last.session_id[:10]} worked; the next of the order is tried too, to compare them"
+
+
+def _line(text: str) -> str:
+    plain = "".join(letter if letter.isprintable() else " " for letter in text)
+    return plain[:MAX_REASON]

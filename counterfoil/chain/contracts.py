@@ -131,6 +131,32 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
+class Opening:
+    """The terms of a session, as SessionManager.open takes them: `signer` signs vouchers (NOBODY: the client)."""
+
+    service_id: int
+    deposit: int
+    max_price: int
+    duration: int
+    choice: Choice
+    signer: str = NOBODY
+
+    def as_tuple(self) -> tuple[Any, ...]:
+        """The arguments in the contract's order."""
+        choice = self.choice.as_tuple()
+        return (self.service_id, self.deposit, self.max_price, self.duration, address(self.signer), choice)
+
+
+@dataclass(frozen=True, slots=True)
+class Authorization:
+    """What a client lets the manager take by EIP-3009, in base units, and when (seconds)."""
+
+    amount: int
+    valid_after: int
+    valid_before: int
+
+
+@dataclass(frozen=True, slots=True)
 class ExperienceRecord:
     """What a client found (design section 3, ExperienceLedger); `judge_score` 255: no judge; `cost` in base units."""
 
@@ -284,12 +310,17 @@ class SessionManager(_Client):
         """What an account can withdraw, in base units."""
         return int(self._view("credit_of", address(account), at=at))
 
-    def open(
-        self, service_id: int, deposit: int, max_price: int, duration: int, choice: Choice, signer: str = NOBODY
+    def open(self, opening: Opening) -> Write:
+        """Open a session as its client."""
+        return self._write("open", *opening.as_tuple())
+
+    def open_with_authorization(
+        self, client: str, opening: Opening, authorization: Authorization, signature: bytes
     ) -> Write:
-        """Open a session for `duration` seconds; `signer` signs the vouchers (the client when it is nobody)."""
-        arguments = (service_id, deposit, max_price, duration, address(signer), choice.as_tuple())
-        return self._write("open", *arguments)
+        """Open a session for a client that pays no gas; the signature is over `typed_data.authorization`."""
+        taken = (authorization.amount, authorization.valid_after, authorization.valid_before)
+        arguments = (address(client), *opening.as_tuple(), taken, signature)
+        return self._write("open_with_authorization", *arguments)
 
     def top_up(self, session_id: str, amount: int) -> Write:
         """Add to an open session's deposit."""
@@ -420,6 +451,11 @@ class Token:
         """What `spender` may take from `owner`."""
         arguments = (address(owner), address(spender))
         return int(self.chain.call(self.contract.functions.allowance(*arguments), at))
+
+    def domain(self) -> tuple[str, str]:
+        """Name and version of its EIP-712 domain. Raises ChainError for a token that has none."""
+        functions = self.contract.functions
+        return str(self.chain.call(functions.name())), str(self.chain.call(functions.version()))
 
     def approve(self, spender: str, amount: int) -> Write:
         """Let `spender` take `amount`."""

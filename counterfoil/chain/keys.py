@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,38 +11,60 @@ from eth_account.signers.local import LocalAccount
 
 from counterfoil.chain.errors import ChainError
 
-KEY: Final = "COUNTERFOIL_PRIVATE_KEY"
-KEYSTORE: Final = "COUNTERFOIL_KEYSTORE"
-PASSWORD: Final = "COUNTERFOIL_KEYSTORE_PASSWORD"  # noqa: S105 - the variable's name
+
+@dataclass(frozen=True, slots=True)
+class Variables:
+    """The environment variables that name an account."""
+
+    key: str
+    keystore: str
+    password: str
+
+
+OWN: Final = Variables("COUNTERFOIL_PRIVATE_KEY", "COUNTERFOIL_KEYSTORE", "COUNTERFOIL_KEYSTORE_PASSWORD")
+RELAYER: Final = Variables(
+    "COUNTERFOIL_RELAYER_PRIVATE_KEY", "COUNTERFOIL_RELAYER_KEYSTORE", "COUNTERFOIL_RELAYER_KEYSTORE_PASSWORD"
+)
 
 _MAX_BYTES: Final = 64 * 2**10
 _MAX_SCRYPT: Final = 2**20 * 8
 _MAX_ROUNDS: Final = 10_000_000
 
 
-def load_account(environment: Mapping[str, str], ask: Callable[[], str] | None = None) -> LocalAccount:
+def load_account(
+    environment: Mapping[str, str], ask: Callable[[], str] | None = None, variables: Variables = OWN
+) -> LocalAccount:
     """The account named by the environment: a private key, or a keystore file with its password (`ask` asks for it).
 
     Raises ChainError, which never repeats a key or a password.
     """
-    if environment.get(KEY):
-        return _from_key(environment[KEY])
-    if not environment.get(KEYSTORE):
-        raise ChainError(f"There is no key to sign with: set {KEYSTORE} to an encrypted keystore file, or {KEY}.")
-    document = _read(Path(environment[KEYSTORE]))
-    password = environment.get(PASSWORD)
+    if environment.get(variables.key):
+        return _from_key(environment[variables.key], variables)
+    if not environment.get(variables.keystore):
+        raise ChainError(
+            f"There is no key to sign with: set {variables.keystore} to an encrypted keystore file, or {variables.key}."
+        )
+    document = _read(Path(environment[variables.keystore]), variables)
+    password = environment.get(variables.password)
     if password is None and ask is not None:
         password = ask()
     if password is None:
-        raise ChainError(f"The keystore needs its password: set {PASSWORD}.")
-    return _decrypt(document, password)
+        raise ChainError(f"The keystore needs its password: set {variables.password}.")
+    return _decrypt(document, password, variables)
 
 
-def _from_key(key: str) -> LocalAccount:
+def load_relayer(environment: Mapping[str, str]) -> LocalAccount | None:
+    """The account that pays gas for an agent without any, None where the environment names none."""
+    if not (environment.get(RELAYER.key) or environment.get(RELAYER.keystore)):
+        return None
+    return load_account(environment, variables=RELAYER)
+
+
+def _from_key(key: str, variables: Variables) -> LocalAccount:
     try:
         return _account(key.strip())
     except Exception:  # noqa: BLE001 - the cause may quote the key
-        raise ChainError(f"{KEY} is no private key: give 0x and 64 hexadecimal digits.") from None
+        raise ChainError(f"{variables.key} is no private key: give 0x and 64 hexadecimal digits.") from None
 
 
 def _account(key: str | bytes) -> LocalAccount:
@@ -49,14 +72,16 @@ def _account(key: str | bytes) -> LocalAccount:
     return account
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path, variables: Variables) -> dict[str, Any]:
     try:
         with path.open("rb") as file:
             document = json.loads(file.read(_MAX_BYTES))
     except (OSError, ValueError, RecursionError) as error:
-        raise ChainError(f"The keystore {path} cannot be read ({type(error).__name__}): check {KEYSTORE}.") from None
+        raise ChainError(
+            f"The keystore {path} cannot be read ({type(error).__name__}): check {variables.keystore}."
+        ) from None
     if not isinstance(document, dict) or not _affordable(document):
-        raise ChainError(f"{path} is no keystore file of version 3 that can be opened: check {KEYSTORE}.")
+        raise ChainError(f"{path} is no keystore file of version 3 that can be opened: check {variables.keystore}.")
     return document
 
 
@@ -73,8 +98,8 @@ def _affordable(document: dict[str, Any]) -> bool:
     return bool(n * r <= _MAX_SCRYPT and p <= 16 and rounds <= _MAX_ROUNDS and length <= 64)
 
 
-def _decrypt(document: dict[str, Any], password: str) -> LocalAccount:
+def _decrypt(document: dict[str, Any], password: str, variables: Variables) -> LocalAccount:
     try:
         return _account(bytes(Account.decrypt(document, password)))
     except Exception:  # noqa: BLE001 - the cause may quote what was decrypted
-        raise ChainError(f"The keystore does not open with that password: check {PASSWORD}.") from None
+        raise ChainError(f"The keystore does not open with that password: check {variables.password}.") from None

@@ -10,7 +10,7 @@ from eth_account.messages import SignableMessage, encode_typed_data
 from eth_account.signers.local import LocalAccount
 from eth_hash.auto import keccak
 
-from counterfoil.chain.contracts import ExperienceRecord, address, word
+from counterfoil.chain.contracts import Authorization, ExperienceRecord, Opening, address, word
 
 _VOUCHER: Final = (("sessionId", "bytes32"), ("amount", "uint256"), ("calls", "uint256"))
 _RATING: Final = (("sessionId", "bytes32"), ("score", "uint8"))
@@ -19,6 +19,12 @@ _EXPERIENCE: Final = (
     ("calls", "uint32"), ("failures", "uint32"), ("judgeScore", "uint8"), ("latencyMs", "uint32"),
     ("cost", "uint256"), ("message", "string"), ("note", "string"),
 )  # fmt: skip
+_RECEIVE: Final = (
+    ("from", "address"), ("to", "address"), ("value", "uint256"), ("validAfter", "uint256"),
+    ("validBefore", "uint256"), ("nonce", "bytes32"),
+)  # fmt: skip
+_CHOICE: Final = "(uint8,uint256,uint256,uint256,bytes32,uint256,bytes32)"
+_TERMS_TYPE: Final = keccak(b"Counterfoil open_with_authorization v1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +36,14 @@ class TypedData:
     contract: str
     types: tuple[tuple[str, str], ...]
     message: Mapping[str, Any]
+    name: str = "Counterfoil"
+    version: str = "1"
 
     def signable(self) -> SignableMessage:
         """The message as eth-account signs it."""
         domain = {
-            "name": "Counterfoil",
-            "version": "1",
+            "name": self.name,
+            "version": self.version,
             "chainId": self.chain_id,
             "verifyingContract": address(self.contract),
         }
@@ -58,6 +66,35 @@ def voucher(chain_id: int, manager: str, session_id: str, amount: int, calls: in
     """A cumulative voucher: `amount` base units for `calls` calls so far."""
     message = {"sessionId": word(session_id), "amount": amount, "calls": calls}
     return TypedData("Voucher", chain_id, manager, _VOUCHER, message)
+
+
+def authorization(
+    chain_id: int,
+    manager: str,
+    token: str,
+    domain: tuple[str, str],
+    client: str,
+    opening: Opening,
+    taken: Authorization,
+) -> TypedData:
+    """The EIP-3009 authorisation for SessionManager.open_with_authorization; `domain` is the token's (Token.domain)."""
+    message = {
+        "from": address(client),
+        "to": address(manager),
+        "value": taken.amount,
+        "validAfter": taken.valid_after,
+        "validBefore": taken.valid_before,
+        "nonce": terms_hash(chain_id, manager, client, opening),
+    }
+    return TypedData("ReceiveWithAuthorization", chain_id, token, _RECEIVE, message, *domain)
+
+
+def terms_hash(chain_id: int, manager: str, client: str, opening: Opening) -> bytes:
+    """The hash of all that a client agrees to, as SessionManager forms it: nothing can be changed on the way."""
+    kinds = (
+        "bytes32", "uint256", "address", "address", "uint256", "uint256", "uint256", "uint256", "address", _CHOICE,
+    )  # fmt: skip
+    return keccak(encode(kinds, (_TERMS_TYPE, chain_id, address(manager), address(client), *opening.as_tuple())))
 
 
 def rating(chain_id: int, ledger: str, session_id: str, score: int) -> TypedData:

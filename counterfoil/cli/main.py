@@ -10,6 +10,7 @@ from counterfoil.routing.lottery import LotteryError
 from indexer.errors import IndexerError, RetryableError, StoreUnavailableError
 
 COMMANDS: Final = {
+    "agent": "counterfoil.cli.agent:agent",
     "audit": "counterfoil.cli.audit:audit",
     "completion": "counterfoil.cli.completion:completion",
     "config": "counterfoil.cli.config:config",

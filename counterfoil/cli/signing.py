@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -47,6 +47,19 @@ def account() -> LocalAccount:
     return load_account(os.environ, ask)
 
 
+def environment() -> Mapping[str, str]:
+    """Where keys come from."""
+    return os.environ
+
+
+def ask_first(question: str) -> None:
+    """Ask before anything is signed. Raises UserError without a terminal to ask on, and for a no."""
+    if not sys.stdin.isatty():
+        raise UserError("Nothing was sent: say --yes to send without being asked, or --dry-run to see what would be.")
+    if not click.confirm(question):
+        raise UserError("Nothing was sent.")
+
+
 def say_only(steps: Sequence[Step], as_json: bool) -> None:
     """What --dry-run prints."""
     if as_json:
@@ -72,12 +85,9 @@ def carry_out(chain: Chain, key: LocalAccount, steps: Sequence[Step], options: S
 
 def confirm(steps: Sequence[Step], address: str) -> None:
     """Show the steps and ask. Raises UserError without a terminal to ask on, and for a no."""
-    if not sys.stdin.isatty():
-        raise UserError("Nothing was sent: say --yes to send without being asked, or --dry-run to see what would be.")
     for number, step in enumerate(steps, start=1):
         click.echo(f"{number}. {step.sentence}")
-    if not click.confirm(f"Send this from {address}?"):
-        raise UserError("Nothing was sent.")
+    ask_first(f"Send this from {address}?")
 
 
 def transactions(mined: Sequence[Mined]) -> list[dict[str, Any]]:

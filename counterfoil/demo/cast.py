@@ -1,9 +1,8 @@
 """Who plays in the demo. Amounts are base units (6 decimals); a call's price is in base units too."""
 
-import json
 from dataclasses import dataclass
 from enum import StrEnum
-from hashlib import sha256
+from typing import Any
 
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
@@ -52,19 +51,30 @@ OPERATORS = (
 
 @dataclass(frozen=True, slots=True)
 class Errand:
-    """What agents want of a category: its need, its task, and the bodies of a session's calls."""
+    """What agents want of a category: its need, its task, the tool, and inputs that they take in turn."""
 
     category: str
     need: str
     task: str
-    questions: tuple[str, ...]
+    tool: str
+    inputs: tuple[Any, ...]
 
 
 ERRANDS = (
-    Errand(PRICE, "data:crypto", "bitcoin spot price in usd", ("BTC", "ETH", "SOL")),
-    Errand(SEARCH, "web:search", "news on a topic", ("vyper release", "stake weighted routing")),
-    Errand(COMPLETION, "text:completion", "one sentence summary", ("Summarise the market.", "Name the trend.")),
-)
+    Errand(
+        PRICE, "data:crypto", "bitcoin spot price in usd", "crypto-price", tuple({"symbol": s} for s in ("BTC", "ETH"))
+    ),
+    Errand(
+        SEARCH, "web:search", "news on a topic", "web_search",
+        tuple({"query": query} for query in ("vyper release", "stake weighted routing")),
+    ),
+    Errand(
+        COMPLETION, "text:completion", "one sentence summary", "completion",
+        ("Summarise the market.", "Name the trend."),
+    ),
+)  # fmt: skip
+CALLS = 2
+"""How many calls a session of the story makes."""
 
 
 def account(index: int) -> LocalAccount:
@@ -82,10 +92,3 @@ def operator_account(position: int) -> LocalAccount:
 def agent_account(position: int) -> LocalAccount:
     """The account of an agent, counted from 0."""
     return account(1 + len(OPERATORS) + position)
-
-
-def answer(body: bytes) -> bytes:
-    """What the demo's services answer: a figure that follows from the question."""
-    question = json.loads(body)["question"]
-    figure = int.from_bytes(sha256(question.encode()).digest()[:3], "big")
-    return json.dumps({"question": question, "answer": str(figure)}).encode()

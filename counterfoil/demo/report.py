@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from rich.console import Console
 from rich.table import Table
 
-from counterfoil.agent.runner import RunRecord
+from counterfoil.agent.journal import SessionState
+from counterfoil.agent.record import RunRecord, SessionRecord
+from counterfoil.agent.workflows import DONE
 from counterfoil.audit.model import Outcome
 from counterfoil.audit.range import RangeAudit, Share
 from counterfoil.demo.cast import OPERATORS, TOKEN
@@ -22,12 +24,12 @@ def show(
     console: Console, store: Store, receipts: ReceiptStore, records: Sequence[RunRecord], audit: RangeAudit
 ) -> None:
     """Print the receipt, the services, what the jobs came to, and the audit's verdict."""
-    shown = next((a.decision for r in reversed(records) for a in r.attempts if a.attempt > 0), None)
-    shown = shown or records[-1].attempts[-1].decision
+    sessions = sessions_of(records)
+    shown = next((one["receipt"] for one in reversed(sessions) if one["attempt"] > 0), sessions[-1]["receipt"])
     console.print(f"\nOne receipt, {shown}:", soft_wrap=True)
     console.print(json.dumps(json.loads(receipts.read(shown) or b"{}"), indent=1), markup=False, soft_wrap=True)
     console.print(services_table(store, {share.service_id: share for share in audit.shares}))
-    console.print(f"\n{jobs_sentence(records)}", soft_wrap=True)
+    console.print(f"\n{jobs_sentence(records, sum(share.skipped for share in audit.shares))}", soft_wrap=True)
     for fault in (one for one in audit.audits if one.outcome is not Outcome.OK):
         console.print(f"{fault.session_id}: {fault.outcome}: {fault.first_difference}", soft_wrap=True)
     console.print(f"\n{audit.summary}")
@@ -57,14 +59,19 @@ def service_row(service: ServiceView, share: Share | None) -> tuple[str, ...]:
     return (*standing, rated, *got)
 
 
-def jobs_sentence(records: Sequence[RunRecord]) -> str:
+def sessions_of(records: Sequence[RunRecord]) -> list[SessionRecord]:
+    """The sessions that were opened and that no reorg took away."""
+    found = [session for record in records for step in record["steps"] for session in step["sessions"]]
+    return [session for session in found if session["state"] != SessionState.VOID]
+
+
+def jobs_sentence(records: Sequence[RunRecord], unreached: int) -> str:
     """What the jobs came to, in one sentence."""
-    attempts = [attempt for record in records for attempt in record.attempts]
-    done = sum(any(attempt.worked for attempt in record.attempts) for record in records)
-    unreached = sum(skip.reason.startswith("node not reached") for record in records for skip in record.skipped)
-    failed = sum(not attempt.worked for attempt in attempts)
-    paid = sum(attempt.paid for attempt in attempts)
+    sessions = sessions_of(records)
+    done = sum(record["status"] == DONE for record in records)
+    failed = sum(bool(session["failure"]) for session in sessions)
+    paid = sum(int(session["paid"]) for session in sessions)
     return (
-        f"{done} of {plural(len(records), 'job')} done in {plural(len(attempts), 'session')} for {paid:,} base units; "
+        f"{done} of {plural(len(records), 'job')} done in {plural(len(sessions), 'session')} for {paid:,} base units; "
         f"{plural(unreached, 'attempt')} found the node down, {plural(failed, 'session')} failed and paid nothing"
     )

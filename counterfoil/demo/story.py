@@ -1,17 +1,20 @@
 """The demo's story: agents choose, open, call, settle, rate and attest, while a reorg happens on the way."""
 
-import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from itertools import count
 from threading import Lock
 
+from counterfoil.agent.calling import one_step
 from counterfoil.agent.desk import Desk, desk
-from counterfoil.agent.runner import Agent, Job, RunRecord
+from counterfoil.agent.record import RunRecord, record_of
+from counterfoil.agent.runner import Runner
+from counterfoil.agent.workflow import Workflow
+from counterfoil.agent.workflows import WorkflowRunner
 from counterfoil.chain.connection import Chain, connect
-from counterfoil.demo.cast import AGENTS, ERRANDS, agent_account
+from counterfoil.demo.cast import AGENTS, CALLS, ERRANDS, agent_account
 from counterfoil.demo.stage import Stage
-from counterfoil.receipt_store import ReceiptStore
 from indexer.query import Store
 
 REORG_DEPTH = 3
@@ -73,13 +76,15 @@ class Story:
                 raise
 
     def _play_agent(self, position: int, tickets: Tickets) -> list[RunRecord]:
-        agent = Agent(self._desk(connect(self._stage.settings), position), may_open=tickets.take, opened=self._count)
-        records: list[RunRecord] = []
-        for turn in count(position):
-            record = agent.run(job(turn))
-            if not record.attempts:
-                return records
-            records.append(record)
+        with closing(connect(self._stage.settings)) as chain:
+            agent = self._desk(chain, position)
+            runner = Runner(agent, may_open=tickets.take, opened=self._count)
+            records: list[RunRecord] = []
+            for turn in count(position):
+                record = run(agent, runner, errand(turn))
+                if not any(step["sessions"] for step in record["steps"]):
+                    return records
+                records.append(record)
         return records
 
     def _play_reorg(self) -> RunRecord:
@@ -97,11 +102,11 @@ class Story:
             else:
                 self._count(session_id)
 
-        return Agent(self._desk(chain, 0), may_open=tickets.take, opened=opened).run(job(0))
+        agent = self._desk(chain, 0)
+        return run(agent, Runner(agent, may_open=tickets.take, opened=opened), errand(0))
 
     def _desk(self, chain: Chain, position: int) -> Desk:
-        receipts = ReceiptStore(self._stage.settings.home / "receipts")
-        return desk(chain, agent_account(position), self._store, receipts, allow_private=True)
+        return desk(self._stage.settings, chain, self._store, agent_account(position))
 
     def _count(self, _: str) -> None:
         with self._lock:
@@ -110,11 +115,25 @@ class Story:
                 self._say(f"  {self._opened} sessions opened")
 
 
-def job(turn: int) -> Job:
-    """The job of that turn."""
-    errand = ERRANDS[turn % len(ERRANDS)]
-    bodies = tuple(json.dumps({"question": question}).encode() for question in errand.questions)
-    return Job(errand.category, bodies, need=errand.need, task=errand.task, tool=errand.category.split(":")[1])
+def errand(turn: int) -> Workflow:
+    """The workflow of that turn."""
+    wanted = ERRANDS[turn % len(ERRANDS)]
+    given = wanted.inputs[turn // len(ERRANDS) % len(wanted.inputs)]
+    return one_step(
+        None,
+        category=wanted.category,
+        need=wanted.need,
+        task=wanted.task,
+        tool=wanted.tool,
+        input=given,
+        calls=CALLS,
+    )
+
+
+def run(agent: Desk, runner: Runner, workflow: Workflow) -> RunRecord:
+    """Make one run, and give its record."""
+    workflows = WorkflowRunner(agent, runner, lambda _: None)
+    return record_of(agent.journal, workflows.go(workflows.start(workflow)))
 
 
 def request(chain: Chain, method: str, params: list[object]) -> None:

@@ -1,14 +1,20 @@
 """What the tools do: each asks what the API and the terminal ask, and answers the same."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from counterfoil import answers, documents
+from counterfoil.agent.calling import make, one_step
+from counterfoil.agent.desk import open_desk
 from counterfoil.agent.notes import NoteBook, ToolNote
+from counterfoil.agent.record import RunRecord
 from counterfoil.audit.model import By
 from counterfoil.audit.opening import open_auditor
 from counterfoil.audit.report import session_document
+from counterfoil.chain.keys import load_account, load_relayer
 from counterfoil.decision import decide_next
 from counterfoil.directory import Directory, LiveListings
 from counterfoil.directory.listings import Listed
@@ -74,6 +80,13 @@ class Toolbox:
         with open_auditor(self.settings, by) as auditor:
             return session_document(auditor.session(session))
 
+    def call(self, budget: int, **step: Any) -> answers.CallAnswer:  # noqa: ANN401
+        """Call a service by its id or for a task, within the budget and the caps of the settings. It pays."""
+        workflow = one_step(budget, **step)
+        with open_desk(self.settings, load_account(os.environ), load_relayer(os.environ)) as desk:
+            record = make(desk, workflow)
+        return _paid(record)
+
     def note_tool(self, session: str, note: ToolNote) -> answers.NoteKept:
         """Keep a note for the record of a session of the index; the note itself need not name it."""
         note = note.model_copy(update={"session_id": self._session(session)[1].session_id})
@@ -95,6 +108,29 @@ class Toolbox:
         if answer.value is None:
             raise QuestionError(f"There is no session {session[:80]} as of block {answer.as_of.block}.")
         return answer.as_of, answer.value
+
+
+def _paid(record: RunRecord) -> answers.CallAnswer:
+    (step,) = record["steps"]
+    sessions = [
+        answers.PaidSession(
+            session_id=one["session_id"],
+            service_id=one["service_id"],
+            receipt=one["receipt"],
+            paid=one["paid"],
+            score=one["score"],
+            failure=one["failure"],
+        )
+        for one in step["sessions"]
+    ]
+    return {
+        "run_id": record["run_id"],
+        "status": record["status"],
+        "reason": step["reason"],
+        "output": step["output"],
+        "paid": record["paid"],
+        "sessions": sessions,
+    }
 
 
 def _block(at: str | None) -> At:

@@ -58,7 +58,9 @@ def document(receipt: Receipt) -> Document:
 
 def _request(receipt: Receipt) -> Document:
     request = receipt.request
-    return {
+    # Left out where nobody looked: receipts from before there was the field keep their digests.
+    found_by = {} if request.found_by is None else {"found_by": request.found_by}
+    return found_by | {
         "category": request.category,
         "client": request.client,
         "nonce": request.nonce,

@@ -50,7 +50,11 @@ def policy_name(code: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the client asked: `price_cap` in base units a call, `pinned` a service_id with PINNED only."""
+    """What the client asked: `price_cap` in base units a call, `pinned` a service_id with PINNED only.
+
+    `found_by` says in a line of at most MAX_REASON characters how the client came to the category, where it looked for
+    one; receipts without it have no such field.
+    """
 
     category: str
     client: str
@@ -58,6 +62,7 @@ class Request:
     price_cap: int | None = None
     policy: Policy = Policy.LOTTERY
     pinned: int | None = None
+    found_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +198,8 @@ def _check_request(request: Request) -> None:
         raise ReceiptError("request.pinned names a service exactly when request.policy is PINNED")
     if request.pinned is not None:
         _check_safe("request.pinned", request.pinned)
+    if request.found_by is not None:
+        _check_sentence("request.found_by", request.found_by)
 
 
 def _check_attempt(order: Sequence[int], attempt: int, skipped: Sequence[Skipped]) -> None:
@@ -203,14 +210,12 @@ def _check_attempt(order: Sequence[int], attempt: int, skipped: Sequence[Skipped
     if tuple(skip.service_id for skip in skipped) != tuple(order[:attempt]):
         raise ReceiptError(f"skipped does not name the {attempt} services that stand before the choice, in order")
     for skip in skipped:
-        _check_sentence(skip)
+        _check_sentence(f"the reason for skipping service {skip.service_id}", skip.reason)
 
 
-def _check_sentence(skip: Skipped) -> None:
-    if not 1 <= len(skip.reason) <= MAX_REASON or not skip.reason.isprintable():
-        raise ReceiptError(
-            f"the reason for skipping service {skip.service_id} is not a line of 1 to {MAX_REASON} characters"
-        )
+def _check_sentence(name: str, text: str) -> None:
+    if not 1 <= len(text) <= MAX_REASON or not text.isprintable():
+        raise ReceiptError(f"{name} is not a line of 1 to {MAX_REASON} characters")
 
 
 def _check_safe(name: str, number: int) -> None:

@@ -98,7 +98,7 @@ def _read(found: object) -> Receipt:
     )
 
 
-def _read_request(found: object) -> Request:
+def _read_request(found: dict[str, Any]) -> Request:
     policy = _text(found, "policy", "request")
     if policy not in Policy.__members__:
         raise ReceiptError(f"request.policy {policy[:_SHOWN]!r} has no receipt that this version can replay")
@@ -109,6 +109,7 @@ def _read_request(found: object) -> Request:
         price_cap=_optional_amount(found, "price_cap", "request"),
         policy=Policy[policy],
         pinned=None if _field(found, "pinned", "request") is None else _number(found, "pinned", "request"),
+        found_by=_text(found, "found_by", "request") if "found_by" in found else None,
     )
 
 

@@ -8,19 +8,23 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from counterfoil.agent.calling import one_step
 from counterfoil.agent.notes import ToolNote
-from counterfoil.agent.runner import Agent, Job
+from counterfoil.agent.record import record_of
+from counterfoil.agent.resuming import conclude_closed
+from counterfoil.agent.runner import Runner
+from counterfoil.agent.workflow import read
+from counterfoil.agent.workflows import WorkflowRunner
+from counterfoil.chain.contracts import Write
 from counterfoil.chain.errors import ChainError
-from counterfoil.receipts import ReceiptError
 from indexer import query
-from indexer.query import open_store
-from indexer.service import index_run
 from tests.support.market import broken, market, serving
 
-
-def job(**changes):
-    fields = {"category": "data:crypto-price", "bodies": (b"a", b"b"), "need": "data:crypto", "task": "t", "tool": "x"}
-    return Job(**(fields | changes))
+STEP = {
+    "category": "data:crypto-price", "need": "data:crypto", "task": "t", "tool": "x", "input": {"symbol": "BTC"},
+}  # fmt: skip
+NOWHERE = "0x000000000000000000000000000000000000dEaD"
+ECHO = {"echo": '{"symbol":"BTC"}'}
 
 
 @pytest.fixture
@@ -29,21 +33,44 @@ def scene(tmp_path):
         yield built
 
 
+def run(desk, *, budget=None, runner=None, **changes):
+    """Run a workflow of one step, and give its record."""
+    workflows = WorkflowRunner(desk, runner or Runner(desk), lambda _: None)
+    row = workflows.go(workflows.start(one_step(budget, **(STEP | changes))))
+    return record_of(desk.journal, row)
+
+
+def sessions(record):
+    return [session for step in record["steps"] for session in step["sessions"]]
+
+
+def the_session(record):
+    (session,) = sessions(record)
+    return session
+
+
 def test_run__with_one_good_node__opens_calls_settles_rates_and_attests(scene):
     service_id = scene.node("olga", price=100)
     desk = scene.desk("alice", scene.follow())
-    record = Agent(desk).run(job())
-    assert record.outputs == (b'{"echo": "a"}', b'{"echo": "b"}')
-    (attempt,) = record.attempts
-    assert (attempt.service_id, attempt.attempt, attempt.paid, attempt.worked) == (service_id, 0, 200, True)
-    assert desk.manager.session(attempt.session_id).status == 3
-    assert desk.reputation.score_of(attempt.session_id) == attempt.rating.score == 100
-    receipt = desk.receipts.load(attempt.decision)
+    record = run(desk, calls=2)
+    assert (record["status"], record["paid"]) == ("done", "200")
+    assert record["steps"][0]["output"] == [ECHO, ECHO]
+    session = the_session(record)
+    assert (session["service_id"], session["attempt"], session["paid"], session["state"]) == (
+        service_id,
+        0,
+        "200",
+        "done",
+    )
+    assert desk.manager.session(session["session_id"]).status == 3
+    assert desk.reputation.score_of(session["session_id"]) == session["score"] == 100
+    receipt = desk.receipts.load(session["receipt"])
     assert (receipt.choice, receipt.previous) == (service_id, None)
     attested = scene.world.chain.web3.eth.get_logs(
-        {"address": desk.experience.contract.address, "fromBlock": 0, "topics": [None, attempt.session_id]}
+        {"address": desk.experience.contract.address, "fromBlock": 0, "topics": [None, session["session_id"]]}
     )
     assert len(attested) == 1
+    assert desk.spending.spent(run_id=record["run_id"]).total == 200
 
 
 def test_run__with_a_note_about_the_tool__signs_what_it_says(scene):
@@ -53,10 +80,9 @@ def test_run__with_a_note_about_the_tool__signs_what_it_says(scene):
 
     scene.node("olga", price=100)
     store = scene.follow()
-    desk = replace(scene.desk("alice", store), notes=Notes())
-    (attempt,) = Agent(desk).run(job()).attempts
+    session = the_session(run(replace(scene.desk("alice", store), notes=Notes())))
     index_run_to(scene, store)
-    (found,) = query.experience_of(store, session_id=attempt.session_id).value.items
+    (found,) = query.experience_of(store, session_id=session["session_id"]).value.items
     assert (found.fact.need, found.fact.task, found.fact.note) == ("data:crypto", "bitcoin spot price", "fast")
 
 
@@ -71,9 +97,8 @@ def index_run_to(scene, store):
 def test_run__twice__links_the_second_receipt_to_the_first_and_spends_credit(scene):
     scene.node("olga", price=100)
     desk = scene.desk("alice", scene.follow())
-    agent = Agent(desk)
-    first, second = agent.run(job()), agent.run(job(bodies=(b"a", b"b", b"c")))
-    assert desk.receipts.load(second.attempts[0].decision).previous == first.attempts[0].decision
+    first, second = the_session(run(desk, calls=2)), the_session(run(desk, calls=3))
+    assert desk.receipts.load(second["receipt"]).previous == first["receipt"]
     assert desk.manager.draws(desk.address) == 2
 
 
@@ -81,14 +106,11 @@ def test_run__with_a_node_that_is_down__opens_with_the_next_of_the_same_draw(sce
     down = scene.node("dora", stake=500_000_000, up=False)
     good = scene.node("olga", stake=1_000_000)
     desk = scene.desk("alice", scene.follow())
-    agent = Agent(desk)
-    records = [agent.run(job()) for _ in range(6)]
-    skipping = [record for record in records if record.skipped]
+    skipping = [s for s in (the_session(run(desk)) for _ in range(6)) if s["attempt"]]
     assert skipping, "the node that is down holds nearly all of the weight"
-    for record in skipping:
-        (attempt,) = record.attempts
-        assert (attempt.service_id, attempt.attempt) == (good, 1)
-        receipt = desk.receipts.load(attempt.decision)
+    for session in skipping:
+        assert (session["service_id"], session["attempt"]) == (good, 1)
+        receipt = desk.receipts.load(session["receipt"])
         assert receipt.order == (down, good)
         assert receipt.skipped[0].service_id == down
         assert receipt.skipped[0].reason == "node not reached: the connection failed"
@@ -98,22 +120,34 @@ def test_run__with_a_node_that_fails_after_its_session_was_opened__follows_with_
     bad = scene.node("ben", stake=500_000_000, upstream=broken)
     good = scene.node("olga", stake=1_000_000)
     desk = scene.desk("alice", scene.follow())
-    agent = Agent(desk)
-    record = next(r for r in (agent.run(job()) for _ in range(20)) if len(r.attempts) == 2)
-    failed, worked = record.attempts
-    assert (failed.service_id, failed.worked, failed.paid, failed.rating.score) == (bad, False, 0, 0)
-    assert (worked.service_id, worked.worked, worked.attempt) == (good, True, 1)
-    first, second = desk.receipts.load(failed.decision), desk.receipts.load(worked.decision)
+    records = (run(desk) for _ in range(20))
+    failed, worked = sessions(next(record for record in records if len(sessions(record)) == 2))
+    assert (failed["service_id"], failed["paid"], failed["score"]) == (bad, "0", 0)
+    assert (worked["service_id"], worked["failure"], worked["attempt"]) == (good, "", 1)
+    first, second = desk.receipts.load(failed["receipt"]), desk.receipts.load(worked["receipt"])
     assert (first.draw_seed, first.snapshot_block) == (second.draw_seed, second.snapshot_block)
-    assert second.skipped[0].reason == f"session {failed.session_id[:10]} failed: the node answered 502 upstream_failed"
+    assert (
+        second.skipped[0].reason == f"session {failed['session_id'][:10]} failed: the node answered 502 upstream_failed"
+    )
     assert desk.manager.active_sessions(1) == 0
 
 
 def test_run__with_a_pin__serves_by_it_whatever_the_guard_says(scene):
     scene.node("olga", price=100)
     dear = scene.node("dora", price=10_000)
-    record = Agent(scene.desk("alice", scene.follow())).run(job(pinned=dear))
-    assert [attempt.service_id for attempt in record.attempts] == [dear]
+    record = run(scene.desk("alice", scene.follow()), service_id=dear)
+    assert [session["service_id"] for session in sessions(record)] == [dear]
+
+
+def test_run__with_try_both__opens_two_of_one_draw_and_keeps_one_answer(scene):
+    both = {scene.node("olga", price=100), scene.node("dora", price=100)}
+    desk = scene.desk("alice", scene.follow())
+    record = run(desk, try_both=True)
+    first, second = sessions(record)
+    assert {first["service_id"], second["service_id"]} == both
+    assert (first["paid"], second["paid"], record["steps"][0]["output"]) == ("100", "100", ECHO)
+    skipped = desk.receipts.load(second["receipt"]).skipped[0].reason
+    assert skipped == f"session {first['session_id'][:10]} worked; the next of the order is tried too, to compare them"
 
 
 def test_run__with_a_session_that_a_reorg_replaced__draws_anew_and_blames_nobody(scene):
@@ -127,14 +161,17 @@ def test_run__with_a_session_that_a_reorg_replaced__draws_anew_and_blames_nobody
         if len(opened) == 1:
             scene.world.rpc("anvil_reorg", 3, [])
 
-    record = Agent(desk, opened=replace_the_first).run(job())
+    record = run(desk, runner=Runner(desk, opened=replace_the_first))
     assert len(set(opened)) == 2
-    assert [attempt.session_id for attempt in record.attempts] == opened[1:]
+    void, done = sessions(record)
+    assert [void["session_id"], done["session_id"]] == opened
+    assert (void["state"], void["paid"], done["state"]) == ("void", "0", "done")
     assert desk.manager.session(opened[0]).status == 0
     assert desk.reputation.ratings(1).rating_count == 1
+    assert desk.spending.spent(run_id=record["run_id"]).total == 100
 
 
-def test_run__with_a_node_that_says_it_settled_and_did_not__closes_the_session_itself(scene):
+def test_run__with_a_node_that_says_it_settled_and_did_not__closes_the_session_itself_and_ends_it_later(scene):
     async def fail(_):
         return JSONResponse({}, status_code=500)
 
@@ -146,40 +183,124 @@ def test_run__with_a_node_that_says_it_settled_and_did_not__closes_the_session_i
     with serving(Starlette(routes=routes)) as url:
         scene.world.by("liam").send(scene.world.registry.set_endpoint(1, url))
         desk = scene.desk("alice", scene.follow())
-        (attempt,) = Agent(desk).run(job()).attempts
-    assert (attempt.worked, attempt.paid) == (False, 0)
-    session = desk.manager.session(attempt.session_id)
-    assert session.status == 2
-    assert session.closes_at > 0
+        record = run(desk)
+    session = the_session(record)
+    assert (record["status"], session["state"], session["paid"]) == ("failed", "closing", "0")
+    state = desk.manager.session(session["session_id"])
+    assert state.status == 2
+    assert conclude_closed(desk) == []
+    scene.world.rpc("evm_increaseTime", 61)
+    scene.world.rpc("evm_mine")
+    assert conclude_closed(desk) == [session["session_id"]]
+    assert desk.manager.session(session["session_id"]).status == 3
+    assert desk.reputation.score_of(session["session_id"]) == 0
+    assert conclude_closed(desk) == []
+    assert desk.spending.spent(run_id=record["run_id"]).total == 0
 
 
-def test_run__with_a_budget_that_is_spent__opens_nothing(scene):
+def test_run__that_may_open_nothing__opens_nothing(scene):
     scene.node("olga")
     desk = scene.desk("alice", scene.follow())
-    record = Agent(desk, may_open=lambda: False).run(job())
-    assert (record.attempts, record.outputs) == ((), ())
+    record = run(desk, runner=Runner(desk, may_open=lambda: False))
+    assert (record["status"], record["reason"]) == ("failed", "step call: no session was opened")
     assert desk.manager.draws(desk.address) == 0
 
 
 def test_run__in_an_empty_category__says_so(scene):
     scene.node("olga")
-    with pytest.raises(ReceiptError):
-        Agent(scene.desk("alice", scene.follow())).run(job(category="llm:completion"))
+    record = run(scene.desk("alice", scene.follow()), category="llm:completion")
+    assert record["status"] == "failed"
+    assert "there are no routable candidates" in record["reason"]
 
 
-def test_run__with_an_index_of_another_fork__says_that_it_does_not_follow(scene, monkeypatch):
-    scene.node("olga")
-    index_run(scene.settings)
-    scene.world.rpc("anvil_reorg", 1, [])
-    monkeypatch.setattr("counterfoil.agent.runner.INDEX_POLLS", 1)
-    monkeypatch.setattr("counterfoil.agent.runner.INDEX_POLL_SECONDS", 0)
-    with (
-        open_store(scene.settings.database_url()) as store,
-        pytest.raises(ChainError, match="does not follow this chain"),
-    ):
-        Agent(scene.desk("alice", store)).run(job())
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"agent_max_per_call": 99}, "per call"),
+        ({"agent_max_per_run": 199}, "run"),
+        ({"agent_max_per_day": 199}, "day"),
+        ({"agent_max_per_operator": 199}, "operator"),
+    ],
+)
+def test_run__above_a_hard_cap__opens_nothing_and_names_the_cap(scene, settings, words):
+    scene.node("olga", price=100)
+    desk = scene.desk("alice", scene.follow(), **settings)
+    record = run(desk, calls=2)
+    assert (record["status"], sessions(record)) == ("failed", [])
+    assert words in record["reason"]
+    assert desk.manager.draws(desk.address) == 0
+    assert desk.spending.spent(run_id=record["run_id"]).total == 0
 
 
-def test_job__without_calls__is_an_error():
-    with pytest.raises(ValueError, match="at least one call"):
-        job(bodies=())
+def test_run__with_a_soft_cap_that_all_pass__opens_all_the_same_but_never_above_the_hard_one(scene):
+    scene.node("olga", price=100)
+    store = scene.follow()
+    relaxed = run(scene.desk("alice", store, agent_max_per_call=100), max_price_per_call=50)
+    refused = run(scene.desk("alice", store, agent_max_per_call=60), max_price_per_call=50)
+    assert (relaxed["status"], refused["status"]) == ("done", "failed")
+
+
+def test_run__of_steps_that_refer_to_each_other__hands_outputs_on(scene):
+    scene.node("olga", price=100)
+    desk = scene.desk("alice", scene.follow())
+    text = b"""
+name: chain
+steps:
+  - {id: one, category: "data:crypto-price", input: {symbol: BTC}}
+  - {id: two, category: "data:crypto-price", input: "said ${one.echo}"}
+"""
+    workflows = WorkflowRunner(desk, Runner(desk), lambda _: None)
+    record = record_of(desk.journal, workflows.go(workflows.start(read(text, "here"))))
+    assert record["steps"][1]["output"] == {"echo": '"said {\\"symbol\\":\\"BTC\\"}"'}
+
+
+def test_run__without_an_index__chooses_by_the_chain_and_its_receipt_says_so(scene):
+    service_id = scene.node("olga", price=100)
+    desk = scene.desk("alice", None)
+    session = the_session(run(desk))
+    assert session["service_id"] == service_id
+    receipt = desk.receipts.load(session["receipt"])
+    assert receipt.request.found_by == "candidates and endpoints by the chain, since there is no index"
+
+
+def test_run__for_a_task_without_an_index__finds_it_in_own_memory(scene):
+    scene.node("olga", price=100)
+    desk = scene.desk("alice", None)
+    run(desk)
+    session = the_session(run(desk, category="", need="", task="t"))
+    assert desk.receipts.load(session["receipt"]).request.found_by.startswith("by task 't' in own memory and the chain")
+
+
+def test_run__for_a_task__finds_it_in_the_directory(scene):
+    scene.node("olga", price=100)
+    store = scene.follow()
+    desk = scene.desk("alice", store)
+    run(desk)
+    index_run_to(scene, store)
+    session = the_session(run(desk, category="", need="data:crypto", task="t"))
+    found_by = desk.receipts.load(session["receipt"]).request.found_by
+    assert found_by.startswith("by task 't' and data:crypto in the directory: service 1, Tested for t: 1 run")
+
+
+def test_run__of_a_wallet_without_tokens__says_what_is_missing(scene):
+    scene.node("olga", price=100)
+    desk = scene.desk("alice", scene.follow())
+    held = desk.token.balance_of(desk.address)
+    desk.wallet.send(Write("Token.transfer", desk.token.contract.functions.transfer(NOWHERE, held - 30)))
+    record = run(desk)
+    assert f"holds 30 of the payment token {desk.token.address} and needs 100" in record["reason"]
+    assert "send it 70 more" in record["reason"]
+
+
+def test_run__of_a_wallet_without_gas__opens_rates_and_attests_by_its_relayer(scene):
+    scene.node("olga", price=100)
+    store = scene.follow()
+    scene.desk("alice", store)
+    scene.world.by("rita")
+    scene.world.rpc("anvil_setBalance", scene.world.by("alice").address, "0x0")
+    desk = scene.desk("alice", store, relayer="rita")
+    session = the_session(run(desk))
+    assert (session["state"], session["paid"], session["score"]) == ("done", "100", 100)
+    assert desk.manager.session(session["session_id"]).client == desk.address
+    with pytest.raises(ChainError, match="has no gas: send it some of the chain's coin"):
+        scene.desk("alice", store).wallet.sender()

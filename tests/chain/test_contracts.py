@@ -165,7 +165,7 @@ def test_closing__without_a_voucher__goes_the_other_ways(world):
 def test_open__with_an_old_or_unknown_snapshot__gives_the_contracts_reason(world):
     choice = Choice(1, world.manager.draws(world.by("alice").address), 0, 1, "0x" + "12" * 32, None, "0x" + "00" * 32)
     with pytest.raises(RevertedError) as refused:
-        world.by("alice").send(world.manager.open(1, 1000, 100, 60, choice))
+        world.by("alice").send(world.manager.open(Opening(1, 1000, 100, 60, choice)))
 
     assert refused.value.reason == "sessions: snapshot not on this chain"
 

@@ -4,10 +4,11 @@ import pytest
 from eth_account import Account
 
 from counterfoil.chain.errors import ChainError
-from counterfoil.chain.keys import KEY, KEYSTORE, PASSWORD, load_account
+from counterfoil.chain.keys import OWN, RELAYER, load_account, load_relayer
 from tests.support.chain import person
 
 ALICE = person("alice")
+KEY, KEYSTORE, PASSWORD = OWN.key, OWN.keystore, OWN.password
 
 
 @pytest.fixture(scope="module")
@@ -72,3 +73,10 @@ def test_load_account__with_a_hostile_keystore__refuses_before_it_computes(tmp_p
 def test_load_account__with_no_such_keystore__says_so(tmp_path):
     with pytest.raises(ChainError, match="cannot be read"):
         load_account({KEYSTORE: str(tmp_path / "none"), PASSWORD: "x"})
+
+
+def test_load_relayer__named_or_not__is_an_account_of_its_own():
+    assert load_relayer({KEY: ALICE.key.hex()}) is None
+    assert load_relayer({KEY: ALICE.key.hex(), RELAYER.key: person("rita").key.hex()}).address == person("rita").address
+    with pytest.raises(ChainError, match=f"{RELAYER.key} is no private key"):
+        load_relayer({RELAYER.key: "secret"})

@@ -104,6 +104,8 @@ def test_build__with_skipped_attempts__chooses_the_next_of_the_order():
         ({"request": request(pinned=1)}, "request.pinned names a service exactly when"),
         ({"request": request(policy=Policy.PINNED)}, "request.pinned names a service exactly when"),
         ({"request": request(policy=Policy.PINNED, pinned=2**53)}, "request.pinned 9007199254740992 is not"),
+        ({"request": request(found_by="")}, "request.found_by is not a line of 1 to 280 characters"),
+        ({"request": request(found_by="two\nlines")}, "request.found_by is not a line of 1 to 280 characters"),
     ],
 )  # fmt: skip
 def test_build__with_inputs_no_decision_follows_from__says_which(changes, sentence):
@@ -118,6 +120,14 @@ def test_build__with_a_reason_that_is_no_line__is_refused(why):
     first = example().order[0]
     with pytest.raises(ReceiptError, match=f"the reason for skipping service {first} is not a line"):
         example(attempt=1, skipped=[Skipped(first, why)])
+
+
+def test_build__with_how_the_category_was_found__says_it_and_without_has_no_such_field():
+    told = example(request=request(found_by="by task, in own memory"))
+
+    assert document(told)["request"]["found_by"] == "by task, in own memory"
+    assert parse(canonical(told)).request.found_by == "by task, in own memory"
+    assert "found_by" not in document(example())["request"]
 
 
 @unhurried

@@ -171,7 +171,7 @@ class World:
         chosen = receipt.choice if service_id is None else service_id
         price = self.registry.service(chosen).price
         limit = price if max_price is None else max_price
-        opening = self.manager.open(chosen, price * 10, limit, 3600, choice)
+        opening = self.manager.open(Opening(chosen, price * 10, limit, 3600, choice))
         session = "0x" + self.write(client, opening, "SessionOpened")["session_id"].hex()
         self.opened.append(session)
         return session

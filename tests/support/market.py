@@ -10,7 +10,6 @@ from counterfoil.agent.desk import desk
 from counterfoil.chain.connection import Chain, connect
 from counterfoil.node.node import Node, UpstreamError
 from counterfoil.node.server import create_app
-from counterfoil.receipt_store import ReceiptStore
 from indexer.query import open_store
 from indexer.service import index_run
 from indexer.settings import Settings
@@ -87,10 +86,13 @@ class Market:
         self._stack.callback(stop.set)
         return self._stack.enter_context(open_store(self.settings.database_url()))
 
-    def desk(self, client, store):
-        """An agent's tools."""
-        account = self.world.by(client).account
-        return desk(self._connect(), account, store, ReceiptStore(self.settings.home / "receipts"), allow_private=True)
+    def desk(self, client, store, relayer=None, **changes):
+        """An agent's tools; `changes` are settings."""
+        settings = self.settings.model_copy(update={"agent_allow_private": "yes", **changes})
+        paying = self.world.by(relayer).account if relayer else None
+        made = desk(settings, self._connect(), store, self.world.by(client).account, paying)
+        self._stack.callback(made.http.close)
+        return made
 
     def _connect(self):
         chain: Chain = connect(self.settings)
