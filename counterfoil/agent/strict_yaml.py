@@ -105,6 +105,13 @@ def _float(_: _Loader, node: yaml.ScalarNode) -> float:
     return number
 
 
+def _quoted(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    # Only between double quotes is every character written so that it reads as itself.
+    style = None if text.replace("\n", "").isprintable() else '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
+
+
+_Dumper.add_representer(str, _quoted)
 _Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
 _Loader.add_constructor("tag:yaml.org,2002:str", _str)
 _Loader.add_constructor("tag:yaml.org,2002:int", _int)

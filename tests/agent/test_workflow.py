@@ -300,6 +300,15 @@ def test_dump__of_any_workflow__reads_back_as_it_was(document):
     assert (again.digest, dump(again)) == (workflow.digest, dump(workflow))
 
 
+@pytest.mark.parametrize(
+    "text", ["\x85", "a\nb", " a", "a: b", "# a", "1", "true", "~", "", "\u2028", "\ufeff", "\t", "é日"]
+)
+def test_dump__of_an_odd_text__reads_back_as_it_was(text):
+    workflow = reading(json.dumps({"name": "w", "steps": [{"id": "a", "task": "t", "input": [text, {text: text}]}]}))
+    assert workflow.steps[0].input == [text, {text: text}]
+    assert reading(dump(workflow)) == workflow
+
+
 def test_pinned__of_some_steps__changes_only_their_service():
     workflow = reading(EXAMPLE)
     again = pinned(workflow, {"brief": 12, "price": 9})
