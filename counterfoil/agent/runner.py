@@ -74,7 +74,7 @@ class Attempt:
     decision: str
     paid: int
     worked: bool
-    rating: Rating
+    rating: Rating | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +254,8 @@ class Agent:
         session = self._settle(node, served)
         rating = rate(served.results, self._median(job))
         if session.status == SessionStatus.SETTLED:
-            self._desk.sender.send(self._desk.reputation.rate(served.last.session_id, rating.score))
+            if rating is not None:
+                self._desk.sender.send(self._desk.reputation.rate(served.last.session_id, rating.score))
             self._attest(job, served, session)
         return Attempt(
             session_id=served.last.session_id,
