@@ -7,13 +7,25 @@ from urllib.parse import urlsplit
 import regex
 import rfc8785
 from jsonschema.exceptions import SchemaError
-from jsonschema.validators import Draft202012Validator, validator_for
+from jsonschema.validators import (
+    Draft6Validator,
+    Draft7Validator,
+    Draft201909Validator,
+    Draft202012Validator,
+)
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, model_validator
 from referencing import Registry, Resource
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
 MAX_PATTERN: Final = 1000
+UNBOUNDED: Final = frozenset({"patternProperties", "unevaluatedItems", "unevaluatedProperties"})
+"""Keywords of JSON Schema that are not taken: no clock can be looked at while they work."""
+_DRAFTS = {
+    draft.META_SCHEMA["$id"].rstrip("#"): draft
+    for draft in (Draft202012Validator, Draft201909Validator, Draft7Validator, Draft6Validator)
+}
+_DEFAULT = Draft202012Validator.META_SCHEMA["$id"]
 _REFERENCES = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
 _SHOWN = 80
 
@@ -42,25 +54,41 @@ def _is_pattern(pattern: str) -> str:
     return pattern
 
 
+def draft_of(schema: Mapping[str, Any]) -> Any:  # noqa: ANN401
+    """Give the validator of a schema's draft, 2020-12 where it names none. Raises ValueError for an unknown one."""
+    name = str(schema.get("$schema", _DEFAULT)).rstrip("#")
+    if name not in _DRAFTS:
+        raise ValueError("names a $schema that is not known: take draft 2020-12, 2019-09, 7 or 6")
+    return _DRAFTS[name]
+
+
 def _is_schema(schema: dict[str, Any]) -> dict[str, Any]:
     _is_exact(schema)
     try:
-        validator_for(schema, default=Draft202012Validator).check_schema(schema)
+        draft_of(schema).check_schema(schema)
     except SchemaError as error:
         raise ValueError(f"is no JSON Schema at {error.json_path[:_SHOWN]}: correct it") from None
     resource = Resource.from_contents(schema, default_specification=DRAFT202012)
     resolver = Registry[Any]().with_resource(resource.id() or "", resource).crawl().resolver(resource.id() or "")
     for key, value in _keywords(schema):
-        if key == "patternProperties":
-            raise ValueError("has patternProperties, which no time bounds: use propertyNames with a pattern")
-        if key == "pattern" and isinstance(value, str):
-            _is_pattern(value)
-        if key in _REFERENCES and isinstance(value, str):
-            try:
-                resolver.lookup(value)
-            except Unresolvable:
-                raise ValueError(f"refers to {value[:_SHOWN]!r}, which is not in it: put it into $defs") from None
+        _check_keyword(key, value, schema, resolver)
     return schema
+
+
+def _check_keyword(key: str, value: object, schema: Mapping[str, Any], resolver: Any) -> None:  # noqa: ANN401
+    if key in UNBOUNDED:
+        raise ValueError(f"has {key}, which a hostile answer can make slow without bound: do without it")
+    if not isinstance(value, str):
+        return
+    if key == "$id" and value != schema.get("$id"):
+        raise ValueError("has an $id below its top: take it out")
+    if key == "pattern":
+        _is_pattern(value)
+    if key in _REFERENCES:
+        try:
+            resolver.lookup(value)
+        except Unresolvable:
+            raise ValueError(f"refers to {value[:_SHOWN]!r}, which is not in it: put it into $defs") from None
 
 
 def _keywords(schema: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401

@@ -13,6 +13,7 @@ results = st.lists(
 )
 
 UNKNOWN = "The median latency is 10 ms, and the category's is not known."
+JUDGED = "The judge gave 50/100 on average to 1 of them."
 OURS = "failed on our own side"
 
 
@@ -60,7 +61,7 @@ def failed(**changes):
         ),
         (
             [CallResult(True, 10, 50), failed(own_fault=True), failed(own_fault=True)], None, 50,
-            f"1 of 1 call worked. The judge gave 50/100 on average to 1 of them. {UNKNOWN} 2 calls {OURS} and do not count.",
+            f"1 of 1 call worked. {JUDGED} {UNKNOWN} 2 calls {OURS} and do not count.",
         ),
         ([failed(), failed(own_fault=True)], 100, 0, f"0 of 1 call worked. 1 call {OURS} and does not count."),
         ([CallResult(True, 400, 30)], 100, 0, None),
