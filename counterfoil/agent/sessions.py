@@ -16,7 +16,7 @@ from counterfoil.agent.job import Job
 from counterfoil.agent.journal import CallRow, Outcome, SessionRow, SessionState
 from counterfoil.agent.judges import judge
 from counterfoil.agent.market import Market, ReplacedError
-from counterfoil.agent.memory import Learned
+from counterfoil.agent.memory import Lesson
 from counterfoil.agent.node_client import NodeClient, NodeError, NodeRefusedError
 from counterfoil.agent.notes import ToolNote
 from counterfoil.agent.rating import CallResult, median, rate
@@ -209,7 +209,7 @@ class Driver:
         if counted:
             record = self._record(row, session, counted)
             self._attest(record)
-            self._desk.memory.learn(_learned(row, record))
+            self._desk.memory.learn(_lesson(row, record, self._desk.chain.head().timestamp))
         return self._put(row, state=SessionState.DONE)
 
     def _settle(self, row: SessionRow) -> OnChain:
@@ -282,8 +282,8 @@ def _request_document(request: CallRequest) -> dict[str, Any]:
     return {**asdict(request), "headers": dict(request.headers), "body": request.body.decode("utf-8", "replace")}
 
 
-def _learned(row: SessionRow, record: ExperienceRecord) -> Learned:
-    return Learned(
+def _lesson(row: SessionRow, record: ExperienceRecord, now: int) -> Lesson:
+    return Lesson(
         session_id=row.session_id,
         tool=record.tool,
         service_id=row.service_id,
@@ -297,7 +297,9 @@ def _learned(row: SessionRow, record: ExperienceRecord) -> Learned:
         judge_score=None if record.judge_score == NO_JUDGE else record.judge_score,
         latency_ms=record.latency_ms,
         cost=record.cost,
+        price_per_call=row.price,
         note=record.note,
+        learned_at=now,
     )
 
 

@@ -46,9 +46,10 @@ node = LazyGroup(
     {
         "list-service": "counterfoil.cli.node:list_service",
         "register": "counterfoil.cli.node:register",
+        "serve": "counterfoil.cli.node_serve:serve",
         "show": "counterfoil.cli.nodes:show",
     },
-    help="Show a node, register nodes and list their services.",
+    help="Show a node, register nodes, list their services and serve them.",
 )
 
 
