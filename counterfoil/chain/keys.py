@@ -37,6 +37,19 @@ def load_account(environment: Mapping[str, str], ask: Callable[[], str] | None =
     return _decrypt(document, password)
 
 
+def named_address(environment: Mapping[str, str]) -> str | None:
+    """The address of the environment's key, in lower case: a keystore is not opened, it says whose it is.
+
+    None where there is no key, or the keystore does not say. Raises ChainError.
+    """
+    if environment.get(KEY):
+        return str(_from_key(environment[KEY]).address).lower()
+    if not environment.get(KEYSTORE):
+        return None
+    said = str(_read(Path(environment[KEYSTORE])).get("address", "")).lower().removeprefix("0x")
+    return f"0x{said}" if len(said) == 40 and not said.strip("0123456789abcdef") else None
+
+
 def _from_key(key: str) -> LocalAccount:
     try:
         return _account(key.strip())

@@ -1,0 +1,92 @@
+"""`counterfoil node settle`: what an operator settles by hand, while its node does not run."""
+
+import re
+from typing import Final
+
+import click
+
+from counterfoil.asking import open_answers
+from counterfoil.chain.contracts import SessionManager, SessionState, SessionStatus
+from counterfoil.chain.sender import events
+from counterfoil.cli.operating import connected
+from counterfoil.cli.options import Common, common, example
+from counterfoil.cli.output import amount
+from counterfoil.cli.signing import Plan, Role, Signing, Step, carry_out, finish, hand, signing, transactions
+from counterfoil.node.book import VoucherBook
+from counterfoil.node.vouchers import Voucher
+from counterfoil.routing.reasons import plural
+from indexer.errors import QuestionError, StoreError, UserError
+from indexer.settings import Settings
+
+_ID: Final = re.compile(r"0x[0-9a-f]{64}")
+
+
+@click.command(epilog=example("counterfoil node settle 1 --dry-run"))
+@click.argument("session")
+@click.option("--zero", is_flag=True, help="Settle without a voucher: nothing is paid, and the slot is free.")
+@signing
+@common
+def settle(common: Common, session: str, zero: bool, how: Signing) -> None:
+    """Settle SESSION by the last voucher that the node took: its number, its id, or an unambiguous start of it.
+
+    A running node settles by itself; this is for one that does not run. The whole id needs no index.
+    """
+    session_id = _named(common.settings, session)
+    chain = connected(common)
+    manager = SessionManager(chain)
+    state = manager.session(session_id)
+    if state.status == SessionStatus.NONE:
+        raise UserError(f"The chain knows no session {session_id}: see `counterfoil sessions`.")
+    if state.status == SessionStatus.SETTLED:
+        _finish(common, session_id, state.paid, state.calls, [], "is settled already, nothing was sent")
+        return
+    by = hand(how, Role(f"Session {session_id} is with", state.operator))
+    voucher = _voucher(common.settings, session_id, state, zero)
+    step = Step(
+        f"settle session {session_id} at {amount(voucher.amount)} for {plural(voucher.calls, 'call')}",
+        manager.settle(session_id, voucher.amount, voucher.calls, voucher.signature),
+    )
+    note = f"The client gets {amount(max(state.deposit - voucher.amount, 0))} of the deposit back; the session ends."
+    mined = carry_out(chain, Plan([step], [note]), by, how, common.json)
+    if mined:
+        ended = events(step.write, mined[-1], "SessionSettled")[0]
+        _finish(common, session_id, ended["paid"], ended["calls"], transactions(mined), "is settled")
+
+
+def _finish(common: Common, session_id: str, paid: int, calls: int, sent: list[dict[str, object]], what: str) -> None:
+    finish(
+        {"session_id": session_id, "paid": str(paid), "calls": calls, "transactions": sent},
+        f"Session {session_id} {what}: {amount(paid)} paid for {plural(calls, 'call')}. "
+        "Earnings are withdrawn with: counterfoil node withdraw --earnings",
+        common.json,
+    )
+
+
+def _named(settings: Settings, session: str) -> str:
+    """The id of a session that a person named. Raises UserError."""
+    if _ID.fullmatch(session.lower()):
+        return session.lower()
+    try:
+        with open_answers(settings) as answers:
+            return answers.session(session, None)["session"]["session_id"]
+    except QuestionError:
+        raise
+    except StoreError as error:
+        raise UserError(f"{error} Or name the session by its whole id, which needs no index.") from error
+
+
+def _voucher(settings: Settings, session_id: str, state: SessionState, zero: bool) -> Voucher:
+    """What a session is settled by. Raises UserError where the vouchers say otherwise than --zero."""
+    path = settings.home / "nodes" / f"node-{state.node_id}.sqlite"
+    # A file that is not there is not made: an empty book would say that the node took no voucher.
+    last = VoucherBook(path).last(session_id) if path.is_file() else None
+    if last is not None and zero:
+        raise UserError(
+            f"{path} holds a voucher of this session over {amount(last.amount)}: leave --zero out to be paid."
+        )
+    if last is None and not zero:
+        raise UserError(
+            f"{path} holds no voucher of this session: run this where the node ran (--home), "
+            "or settle at zero with --zero."
+        )
+    return last or Voucher(session_id, 0, 0, b"")
