@@ -28,8 +28,10 @@ RULES = [
     ),
     (
         {"stake": 2_100_000, "active_sessions": 4},
-        "All 4 slots are taken, which leaves a tenth of the weight: stake 400,000 for one more, and 500,000 for each "
-        "further one: counterfoil node stake 3 400000",
+        (
+            "All 4 slots are taken, which leaves a tenth of the weight: stake 400,000 for one more, and 500,000 for "
+            "each further one: counterfoil node stake 3 400000"
+        ),
     ),
     (
         {"services": ()},
@@ -41,13 +43,17 @@ RULES = [
     ),
     (
         {"services": (replace(SERVICE, price=121),)},
-        "Service 7 (data:x) asks 121, over 120% of its category's average, so the lottery drops it: the highest price "
-        "that is kept is 120: counterfoil node set-price 7 120",
+        (
+            "Service 7 (data:x) asks 121, over 120% of its category's average, so the lottery drops it: the highest "
+            "price that is kept is 120: counterfoil node set-price 7 120"
+        ),
     ),
     (
         {"rating_sum": 99},
-        "The rating is 49.5 of 100 over 2 ratings, less than the 50 that a new node starts with: see what agents found "
-        "with counterfoil service ID --experience",
+        (
+            "The rating is 49.5 of 100 over 2 ratings, less than the 50 that a new node starts with: see what agents "
+            "found with counterfoil service ID --experience"
+        ),
     ),
     (
         {"unreachable": "Agents do not call the endpoint x: it is private"},

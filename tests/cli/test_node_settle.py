@@ -80,15 +80,17 @@ def test_settle__at_zero__pays_nothing(town, operate, session):
     )
 
 
-def test_settle__without_a_voucher__is_refused_and_makes_no_file(town, operate, session, tmp_path):
-    before = set(town.home.rglob("*"))
-    found = operate("settle", session, "--dry-run")
+def test_settle__without_a_voucher__is_refused_and_makes_no_file(town, operate):
+    other = town.node("otto", MIN_STAKE * 50, PRICE)
+    path = path_of(town, other)
+    found = operate("settle", town.route("client", pinned=other), "--dry-run")
 
     assert (found.code, found.out) == (2, "")
-    assert found.err.endswith(
-        "holds no voucher of this session: run this where the node ran (--home), or settle at zero with --zero.\n"
+    assert found.err == (
+        f"{path} holds no voucher of this session: run this where the node ran (--home), "
+        "or settle at zero with --zero.\n"
     )
-    assert set(town.home.rglob("*")) - before <= {path for path in before if path.suffix != ".sqlite"}
+    assert not path.exists()
 
 
 def test_settle__at_zero_beside_a_voucher__is_refused(town, operate, service, session):

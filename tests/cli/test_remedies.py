@@ -1,4 +1,4 @@
-"""Every reason for which a contract may refuse an operator's command has a next step: held to the contracts' sources."""
+"""Every reason for which a contract may refuse an operator's command has a next step: the sources are read for them."""
 
 import re
 
