@@ -9,15 +9,15 @@ from counterfoil.cli.operating import (
     NODE_ID,
     Endpoint,
     Text,
-    connected,
     known_node,
+    operation,
     operator_of,
     stake_token,
     what_it_pays_for,
 )
 from counterfoil.cli.options import Address, Common, common, example
 from counterfoil.cli.output import amount
-from counterfoil.cli.signing import Plan, Signing, Step, allowing, carry_out, finish, hand, signing, transactions
+from counterfoil.cli.signing import Plan, Signing, Step, allowing, hand, signing
 
 MAX_LABEL = 64
 
@@ -33,24 +33,19 @@ def register(common: Common, endpoint: str, stake: int, stated: str | None, how:
 
     The key comes from COUNTERFOIL_KEYSTORE or COUNTERFOIL_PRIVATE_KEY; --dry-run needs none.
     """
-    chain = connected(common)
-    registry = NodeRegistry(chain)
+    run = operation(common, how)
+    registry = NodeRegistry(run.chain)
     by = hand(how, stated=stated)
     paying = allowing(stake_token(registry), registry.address, by.address, stake)
     registering = Step(
         f"register a node at {endpoint} with a stake of {amount(stake)}", registry.register_node(endpoint, stake)
     )
-    slots = what_it_pays_for(registry.node_count() + 1, stake, registry.parameters())
-    plan = Plan([*paying.steps, registering], [*paying.notes, slots])
-    mined = carry_out(chain, plan, by, how, common.json)
-    if not mined:
-        return
-    node_id = events(registering.write, mined[-1], "NodeRegistered")[0]["node_id"]
-    finish(
-        {"node_id": node_id, "transactions": transactions(mined)},
-        f"Node {node_id} is registered. Next: counterfoil node list-service {node_id} --category ... --price ...",
-        common.json,
-    )
+    slots = what_it_pays_for(stake, registry.parameters())
+    sent = run.carry_out(Plan([*paying.steps, registering], [*paying.notes, slots]), by)
+    if sent:
+        node_id = events(registering.write, sent[-1], "NodeRegistered")[0]["node_id"]
+        then = f"counterfoil node list-service {node_id} --category ... --price ..."
+        run.finish({"node_id": node_id}, sent, f"Node {node_id} is registered. {slots}", then)
 
 
 @click.command("set-endpoint", epilog=example("counterfoil node set-endpoint 1 https://node.example --dry-run"))
@@ -60,22 +55,18 @@ def register(common: Common, endpoint: str, stake: int, stated: str | None, how:
 @common
 def set_endpoint(common: Common, node_id: int, url: str, how: Signing) -> None:
     """Say where agents reach node NODE_ID."""
-    chain = connected(common)
-    registry = NodeRegistry(chain)
+    run = operation(common, how)
+    registry = NodeRegistry(run.chain)
     node = known_node(registry, node_id)
     document = {"node_id": node_id, "endpoint": url}
+    then = f"counterfoil node status {node_id} --probe"
     if node.endpoint == url:
-        finish(document | {"transactions": []}, f"Node {node_id} is at {url} already: nothing was sent.", common.json)
+        run.finish(document, [], f"Node {node_id} is at {url} already: nothing was sent.", then)
         return
     step = Step(f"move node {node_id} from {node.endpoint} to {url}", registry.set_endpoint(node_id, url))
-    mined = carry_out(chain, Plan([step]), hand(how, operator_of(node_id, node)), how, common.json)
-    if mined:
-        finish(
-            document | {"transactions": transactions(mined)},
-            f"Agents reach node {node_id} at {url} from now on. "
-            f"See whether it answers: counterfoil node status {node_id} --probe",
-            common.json,
-        )
+    sent = run.carry_out(Plan([step]), hand(how, operator_of(node_id, node)))
+    if sent:
+        run.finish(document, sent, f"Agents reach node {node_id} at {url} from now on.", then)
 
 
 @click.command(epilog=example("counterfoil node capability 1 routing.v1 on --dry-run"))
@@ -86,19 +77,19 @@ def set_endpoint(common: Common, node_id: int, url: str, how: Signing) -> None:
 @common
 def capability(common: Common, node_id: int, name: str, state: str, how: Signing) -> None:
     """Switch a capability of node NODE_ID on or off: NAME is such as routing.v1."""
-    chain = connected(common)
-    registry = NodeRegistry(chain)
+    run = operation(common, how)
+    registry = NodeRegistry(run.chain)
     node = known_node(registry, node_id)
     enabled = state == "on"
     document = {"node_id": node_id, "capability": name, "enabled": enabled}
+    then = f"counterfoil node status {node_id}"
     if registry.has_capability(node_id, name) == enabled:
         said = f"The capability {name} of node {node_id} is {state} already: nothing was sent."
-        finish(document | {"transactions": []}, said, common.json)
+        run.finish(document, [], said, then)
         return
     step = Step(
         f"switch the capability {name} of node {node_id} {state}", registry.set_capability(node_id, name, enabled)
     )
-    mined = carry_out(chain, Plan([step]), hand(how, operator_of(node_id, node)), how, common.json)
-    if mined:
-        said = f"The capability {name} of node {node_id} is {state}. See all: counterfoil node status {node_id}"
-        finish(document | {"transactions": transactions(mined)}, said, common.json)
+    sent = run.carry_out(Plan([step]), hand(how, operator_of(node_id, node)))
+    if sent:
+        run.finish(document, sent, f"The capability {name} of node {node_id} is {state}.", then)

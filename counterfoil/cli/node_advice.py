@@ -63,6 +63,14 @@ class Standing:
         return self.unbonding > 0 and self.holds == 0 and self.now >= self.release_at
 
 
+@dataclass(frozen=True, slots=True)
+class Improvement:
+    """What could be better, a sentence, and the command that does it or shows more."""
+
+    sentence: str
+    command: str
+
+
 def highest_kept(others: Sequence[int]) -> int | None:
     """The highest price that the guard keeps beside the prices of others, None where it keeps any.
 
@@ -84,69 +92,61 @@ def why_not_routed(standing: Standing) -> str | None:
     return None
 
 
-def improvements(standing: Standing) -> list[str]:
-    """What to improve, each with the command that does it."""
+def improvements(standing: Standing) -> list[Improvement]:
+    """What to improve, in the order in which it matters."""
     return [*_about_stake(standing), *_about_services(standing), *_about_standing(standing), *_about_money(standing)]
 
 
-def _about_stake(standing: Standing) -> Iterator[str]:
-    node, missing = standing.node_id, standing.min_stake - standing.stake
+def _about_stake(standing: Standing) -> Iterator[Improvement]:
+    command, missing = f"counterfoil node stake {standing.node_id}", standing.min_stake - standing.stake
     to_next = standing.stake_per_slot - standing.stake % standing.stake_per_slot
     if missing > 0:
-        yield (
-            f"The stake is {amount(missing)} below the least one, so nobody is routed here: "
-            f"counterfoil node stake {node} {missing}"
+        yield Improvement(
+            f"The stake is {amount(missing)} below the least one, so nobody is routed here.", f"{command} {missing}"
         )
     elif standing.max_concurrent == 0:
-        yield f"The stake pays for no session at a time: counterfoil node stake {node} {to_next}"
+        yield Improvement("The stake pays for no session at a time.", f"{command} {to_next}")
     elif standing.active_sessions >= standing.max_concurrent:
-        yield (
+        yield Improvement(
             f"All {plural(standing.max_concurrent, 'slot')} are taken, which leaves a tenth of the weight: stake "
-            f"{amount(to_next)} for one more, and {amount(standing.stake_per_slot)} for each further one: "
-            f"counterfoil node stake {node} {to_next}"
+            f"{amount(to_next)} for one more, and {amount(standing.stake_per_slot)} for each further one.",
+            f"{command} {to_next}",
         )
 
 
-def _about_services(standing: Standing) -> Iterator[str]:
+def _about_services(standing: Standing) -> Iterator[Improvement]:
     if not standing.services:
-        yield (
-            "No service is listed, so nobody can come: "
-            f"counterfoil node list-service {standing.node_id} --category ... --price ..."
+        yield Improvement(
+            "No service is listed, so nobody can come.",
+            f"counterfoil node list-service {standing.node_id} --category ... --price ...",
         )
     for service in standing.services:
+        name = f"Service {service.service_id} ({service.category})"
         if not service.active:
-            yield (
-                f"Service {service.service_id} ({service.category}) is paused: "
-                f"counterfoil node resume-service {service.service_id}"
-            )
+            yield Improvement(f"{name} is paused.", f"counterfoil node resume-service {service.service_id}")
         if not service.kept and service.highest_kept is not None:
-            yield (
-                f"Service {service.service_id} ({service.category}) asks {amount(service.price)}, over 120% of its "
-                f"category's average, so the lottery drops it: the highest price that is kept is "
-                f"{amount(service.highest_kept)}: "
-                f"counterfoil node set-price {service.service_id} {service.highest_kept}"
+            yield Improvement(
+                f"{name} asks {amount(service.price)}, over 120% of its category's average, so the lottery drops it: "
+                f"the highest price that is kept is {amount(service.highest_kept)}.",
+                f"counterfoil node set-price {service.service_id} {service.highest_kept}",
             )
 
 
-def _about_standing(standing: Standing) -> Iterator[str]:
+def _about_standing(standing: Standing) -> Iterator[Improvement]:
     if standing.rating_sum < LOW_RATING * standing.rating_count:
         mean = rating(standing.rating_sum, standing.rating_count).split(" ")[0]
-        yield (
+        yield Improvement(
             f"The rating is {mean} of 100 over {plural(standing.rating_count, 'rating')}, less than the {LOW_RATING} "
-            "that a new node starts with: see what agents found with counterfoil service ID --experience"
+            "that a new node starts with: see what agents found.",
+            "counterfoil service SERVICE_ID --experience",
         )
     if standing.unreachable:
-        yield f"{standing.unreachable}: counterfoil node set-endpoint {standing.node_id} URL"
+        yield Improvement(f"{standing.unreachable}.", f"counterfoil node set-endpoint {standing.node_id} URL")
 
 
-def _about_money(standing: Standing) -> Iterator[str]:
+def _about_money(standing: Standing) -> Iterator[Improvement]:
+    command = f"counterfoil node withdraw {standing.node_id}"
     if standing.releasable:
-        yield (
-            f"{amount(standing.unbonding)} of unbonded stake can be withdrawn now: "
-            f"counterfoil node withdraw {standing.node_id}"
-        )
+        yield Improvement(f"{amount(standing.unbonding)} of unbonded stake can be withdrawn now.", command)
     if standing.credit:
-        yield (
-            f"{amount(standing.credit)} of earnings can be withdrawn now: "
-            f"counterfoil node withdraw {standing.node_id} --earnings"
-        )
+        yield Improvement(f"{amount(standing.credit)} of earnings can be withdrawn now.", f"{command} --earnings")

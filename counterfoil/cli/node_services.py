@@ -2,23 +2,22 @@
 
 import click
 
-from counterfoil.chain.connection import Chain
 from counterfoil.chain.contracts import NodeRegistry
 from counterfoil.chain.sender import events
 from counterfoil.cli.operating import (
     AMOUNT,
     NODE_ID,
     Text,
-    connected,
     how_the_price_stands,
     known_node,
     known_service,
+    operation,
     operator_of,
     prices_of_others,
 )
 from counterfoil.cli.options import Common, common, example
 from counterfoil.cli.output import amount
-from counterfoil.cli.signing import Plan, Signing, Step, carry_out, finish, hand, signing, transactions
+from counterfoil.cli.signing import Operation, Plan, Signing, Step, hand, signing
 from counterfoil.routing.lottery import category_id
 
 MAX_LABEL = 64
@@ -36,23 +35,19 @@ MAX_TEXT = 256
 @common
 def list_service(common: Common, node_id: int, category: str, price: int, metadata_uri: str, how: Signing) -> None:
     """List a service of node NODE_ID: one per category, for ever."""
-    chain = connected(common)
-    registry = NodeRegistry(chain)
+    run = operation(common, how)
+    registry = NodeRegistry(run.chain)
     node = known_node(registry, node_id)
     step = Step(
         f"list {category} on node {node_id} at {amount(price)} a call",
         registry.list_service(node_id, category, price, metadata_uri),
     )
-    guard = how_the_price_stands(price, prices_of_others(chain, "0x" + category_id(category).hex(), 0))
-    mined = carry_out(chain, Plan([step], [guard]), hand(how, operator_of(node_id, node)), how, common.json)
-    if not mined:
-        return
-    service_id = events(step.write, mined[-1], "ServiceListed")[0]["service_id"]
-    finish(
-        {"service_id": service_id, "transactions": transactions(mined)},
-        f"Service {service_id} is listed. See it with: counterfoil service {service_id}",
-        common.json,
-    )
+    guard = how_the_price_stands(price, prices_of_others(run.chain, "0x" + category_id(category).hex(), 0))
+    sent = run.carry_out(Plan([step], [guard]), hand(how, operator_of(node_id, node)))
+    if sent:
+        service_id = events(step.write, sent[-1], "ServiceListed")[0]["service_id"]
+        said = f"Service {service_id} is listed. {guard}"
+        run.finish({"service_id": service_id}, sent, said, f"counterfoil service {service_id}")
 
 
 @click.command("set-price", epilog=example("counterfoil node set-price 1 900 --dry-run"))
@@ -62,23 +57,24 @@ def list_service(common: Common, node_id: int, category: str, price: int, metada
 @common
 def set_price(common: Common, service_id: int, price: int, how: Signing) -> None:
     """Change what a call of service SERVICE_ID costs, in base units of the payment token. Open sessions keep theirs."""
-    chain = connected(common)
-    registry = NodeRegistry(chain)
+    run = operation(common, how)
+    registry = NodeRegistry(run.chain)
     service, role = known_service(registry, service_id)
     document = {"service_id": service_id, "price": str(price)}
-    guard = how_the_price_stands(price, prices_of_others(chain, service.category_id, service_id))
+    then = f"counterfoil node status {service.node_id}"
+    guard = how_the_price_stands(price, prices_of_others(run.chain, service.category_id, service_id))
     if service.price == price:
         said = f"Service {service_id} costs {amount(price)} already: nothing was sent. {guard}"
-        finish(document | {"transactions": []}, said, common.json)
+        run.finish(document, [], said, then)
         return
     step = Step(
         f"change the price of service {service_id} from {amount(service.price)} to {amount(price)} a call",
         registry.set_price(service_id, price),
     )
-    mined = carry_out(chain, Plan([step], [guard]), hand(how, role), how, common.json)
-    if mined:
+    sent = run.carry_out(Plan([step], [guard]), hand(how, role))
+    if sent:
         said = f"Service {service_id} costs {amount(price)} a call in sessions opened from now on. {guard}"
-        finish(document | {"transactions": transactions(mined)}, said, common.json)
+        run.finish(document, sent, said, then)
 
 
 @click.command("pause-service", epilog=example("counterfoil node pause-service 1 --dry-run"))
@@ -87,11 +83,8 @@ def set_price(common: Common, service_id: int, price: int, how: Signing) -> None
 @common
 def pause_service(common: Common, service_id: int, how: Signing) -> None:
     """Take no new sessions for service SERVICE_ID; open ones go on."""
-    said = (
-        f"Service {service_id} takes no new sessions; open ones go on. "
-        f"Take it up again with: counterfoil node resume-service {service_id}"
-    )
-    _switch(connected(common), common, service_id, how, active=False, said=said)
+    said = f"Service {service_id} takes no new sessions; open ones go on."
+    _switch(operation(common, how), service_id, active=False, said=said)
 
 
 @click.command("resume-service", epilog=example("counterfoil node resume-service 1 --dry-run"))
@@ -100,22 +93,21 @@ def pause_service(common: Common, service_id: int, how: Signing) -> None:
 @common
 def resume_service(common: Common, service_id: int, how: Signing) -> None:
     """Take new sessions for service SERVICE_ID again."""
-    said = f"Service {service_id} takes new sessions again. See it with: counterfoil service {service_id}"
-    _switch(connected(common), common, service_id, how, active=True, said=said)
+    said = f"Service {service_id} takes new sessions again."
+    _switch(operation(common, how), service_id, active=True, said=said)
 
 
-def _switch(chain: Chain, common: Common, service_id: int, how: Signing, *, active: bool, said: str) -> None:
-    registry = NodeRegistry(chain)
+def _switch(run: Operation, service_id: int, *, active: bool, said: str) -> None:
+    registry = NodeRegistry(run.chain)
     service, role = known_service(registry, service_id)
     document = {"service_id": service_id, "active": active}
+    then = f"counterfoil node status {service.node_id}" if active else f"counterfoil node resume-service {service_id}"
     if service.active == active:
         state = "active" if active else "paused"
-        finish(
-            document | {"transactions": []}, f"Service {service_id} is {state} already: nothing was sent.", common.json
-        )
+        run.finish(document, [], f"Service {service_id} is {state} already: nothing was sent.", then)
         return
     verb = "resume" if active else "pause"
     step = Step(f"{verb} service {service_id} of node {service.node_id}", registry.set_active(service_id, active))
-    mined = carry_out(chain, Plan([step]), hand(how, role), how, common.json)
-    if mined:
-        finish(document | {"transactions": transactions(mined)}, said, common.json)
+    sent = run.carry_out(Plan([step]), hand(run.how, role))
+    if sent:
+        run.finish(document, sent, said, then)

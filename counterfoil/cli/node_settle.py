@@ -7,11 +7,11 @@ import click
 
 from counterfoil.asking import open_answers
 from counterfoil.chain.contracts import SessionManager, SessionState, SessionStatus
-from counterfoil.chain.sender import events
-from counterfoil.cli.operating import connected
+from counterfoil.chain.sender import Mined, events
+from counterfoil.cli.operating import operation
 from counterfoil.cli.options import Common, common, example
 from counterfoil.cli.output import amount
-from counterfoil.cli.signing import Plan, Role, Signing, Step, carry_out, finish, hand, signing, transactions
+from counterfoil.cli.signing import Operation, Plan, Role, Signing, Step, hand, signing
 from counterfoil.node.book import VoucherBook
 from counterfoil.node.vouchers import Voucher
 from counterfoil.routing.reasons import plural
@@ -32,13 +32,13 @@ def settle(common: Common, session: str, zero: bool, how: Signing) -> None:
     A running node settles by itself; this is for one that does not run. The whole id needs no index.
     """
     session_id = _named(common.settings, session)
-    chain = connected(common)
-    manager = SessionManager(chain)
+    run = operation(common, how)
+    manager = SessionManager(run.chain)
     state = manager.session(session_id)
     if state.status == SessionStatus.NONE:
         raise UserError(f"The chain knows no session {session_id}: see `counterfoil sessions`.")
     if state.status == SessionStatus.SETTLED:
-        _finish(common, session_id, state.paid, state.calls, [], "is settled already, nothing was sent")
+        _finish(run, session_id, state.paid, state.calls, [])
         return
     by = hand(how, Role(f"Session {session_id} is with", state.operator))
     voucher = _voucher(common.settings, session_id, state, zero)
@@ -47,18 +47,19 @@ def settle(common: Common, session: str, zero: bool, how: Signing) -> None:
         manager.settle(session_id, voucher.amount, voucher.calls, voucher.signature),
     )
     note = f"The client gets {amount(max(state.deposit - voucher.amount, 0))} of the deposit back; the session ends."
-    mined = carry_out(chain, Plan([step], [note]), by, how, common.json)
-    if mined:
-        ended = events(step.write, mined[-1], "SessionSettled")[0]
-        _finish(common, session_id, ended["paid"], ended["calls"], transactions(mined), "is settled")
+    sent = run.carry_out(Plan([step], [note]), by)
+    if sent:
+        ended = events(step.write, sent[-1], "SessionSettled")[0]
+        _finish(run, session_id, ended["paid"], ended["calls"], sent)
 
 
-def _finish(common: Common, session_id: str, paid: int, calls: int, sent: list[dict[str, object]], what: str) -> None:
-    finish(
-        {"session_id": session_id, "paid": str(paid), "calls": calls, "transactions": sent},
-        f"Session {session_id} {what}: {amount(paid)} paid for {plural(calls, 'call')}. "
-        "Earnings are withdrawn with: counterfoil node withdraw --earnings",
-        common.json,
+def _finish(run: Operation, session_id: str, paid: int, calls: int, sent: list[Mined]) -> None:
+    what = "is settled" if sent else "is settled already, nothing was sent"
+    run.finish(
+        {"session_id": session_id, "paid": str(paid), "calls": calls},
+        sent,
+        f"Session {session_id} {what}: {amount(paid)} paid for {plural(calls, 'call')}.",
+        "counterfoil node withdraw --earnings",
     )
 
 

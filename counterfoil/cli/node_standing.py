@@ -1,7 +1,9 @@
 """Where a node stands: read from the chain at one block, and what only an index knows."""
 
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Final
+from urllib.parse import urlsplit
 
 from counterfoil.agent.endpoint import EndpointError, resolve
 from counterfoil.agent.node_client import NodeClient, NodeError
@@ -83,7 +85,9 @@ def _service(registry: NodeRegistry, listed: Listed, block: int) -> ServiceStand
 
 
 def _unreachable(endpoint: str, *, probe: bool, allow_private: bool) -> str:
-    """Why agents may not reach an endpoint. Without `probe` nothing is sent to it."""
+    """Why agents may not reach an endpoint. Without `probe` nothing is sent to it, and no name is looked up."""
+    if not probe and not _has_address(endpoint):
+        return ""
     try:
         resolve(endpoint, allow_private=allow_private)
         if probe:
@@ -93,6 +97,14 @@ def _unreachable(endpoint: str, *, probe: bool, allow_private: bool) -> str:
     except NodeError as error:
         return f"The endpoint {endpoint} does not answer /health: {error}"
     return ""
+
+
+def _has_address(endpoint: str) -> bool:
+    try:
+        host = urlsplit(endpoint).hostname or ""
+        return host == "localhost" or bool(ip_address(host))
+    except ValueError:
+        return False
 
 
 def _indexed(settings: Settings, chain_id: int, node_id: int) -> tuple[Indexed | None, str]:

@@ -1,6 +1,7 @@
 """`counterfoil node status`: what an operator asks of its own node, and what it could do better."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -33,8 +34,9 @@ def status(common: Common, node_id: int, probe: bool, allow_private: bool) -> No
         print_table((">service", "category", ">price", ">kept up to", "state"), map(_row, services))
     found = improvements(seen.standing)
     say("what to improve:" if found else "what to improve: nothing that the chain shows.")
-    for sentence in found:
-        say(f"- {sentence}")
+    for improvement in found:
+        say(f"- {improvement.sentence}")
+        click.echo(f"  {improvement.command}")
 
 
 def _pairs(seen: Seen) -> Iterator[tuple[str, object]]:
@@ -120,7 +122,7 @@ def _document(seen: Seen) -> dict[str, Any]:
             "settled_sessions": indexed.settled_sessions,
             "paid": str(indexed.paid),
         },
-        "improve": improvements(standing),
+        "improve": [asdict(improvement) for improvement in improvements(standing)],
     }
 
 

@@ -22,7 +22,7 @@ from counterfoil.chain.contracts import (
 from counterfoil.cli.node_advice import highest_kept
 from counterfoil.cli.options import Common
 from counterfoil.cli.output import amount
-from counterfoil.cli.signing import Role
+from counterfoil.cli.signing import Operation, Role, Signing
 from counterfoil.routing.reasons import plural
 from indexer.errors import UserError
 
@@ -75,6 +75,11 @@ def connected(common: Common) -> Chain:
     return click.get_current_context().with_resource(closing(connect(common.settings)))
 
 
+def operation(common: Common, how: Signing) -> Operation:
+    """A run of a command that signs, on the chain that the settings name."""
+    return Operation(connected(common), how, common.json)
+
+
 def known_node(registry: NodeRegistry, node_id: int) -> NodeState:
     """A node. Raises UserError where there is none."""
     node = registry.node(node_id)
@@ -101,13 +106,13 @@ def stake_token(registry: NodeRegistry) -> Token:
     return Token(registry.chain, registry.parameters().stake_token)
 
 
-def what_it_pays_for(node_id: int, stake: int, parameters: RegistryParameters) -> str:
-    """What a stake of a node means for its traffic, a sentence."""
+def what_it_pays_for(stake: int, parameters: RegistryParameters) -> str:
+    """What a node's stake means for its traffic, a sentence."""
     slots = plural(stake // parameters.stake_per_slot, "session")
-    said = f"A stake of {amount(stake)} pays for {slots} at a time on node {node_id}"
+    said = f"A stake of {amount(stake)} pays for {slots} at a time"
     if stake >= parameters.min_stake:
         return f"{said}."
-    return f"{said}, and no agent is routed to it: that takes {amount(parameters.min_stake)}."
+    return f"{said}, and no agent is routed to the node: that takes {amount(parameters.min_stake)}."
 
 
 def prices_of_others(chain: Chain, category_id: str, service_id: int, at: int | None = None) -> list[int]:

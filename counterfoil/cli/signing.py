@@ -123,20 +123,36 @@ def allowing(token: Token, spender: str, owner: str | None, needed: int) -> Plan
     return Plan([] if token.allowance(owner, spender) >= needed else [step], [note])
 
 
-def carry_out(chain: Chain, plan: Plan, by: Hand, how: Signing, as_json: bool) -> list[Mined]:
-    """Ask the chain, then the person, then send the steps in order; nothing comes back from a dry run.
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One run of a command that signs: on which chain, and how it is carried out and told."""
 
-    Raises UserError with the next step, when the chain refuses or nobody says yes.
-    """
-    gas = first_gas(plan, by.address)
-    if by.key is None:
-        _tell_only(chain, plan, by.address, gas, as_json)
-        return []
-    if chain.balance(by.key.address) == 0:
-        raise UserError(f"{by.address} holds nothing of the chain's own coin to pay gas with: send it some.")
-    if not how.yes:
-        _confirm(plan, by.key.address)
-    return _send(chain, plan, by.key, as_json)
+    chain: Chain
+    how: Signing
+    as_json: bool
+
+    def carry_out(self, plan: Plan, by: Hand) -> list[Mined]:
+        """Ask the chain, then the person, then send the steps in order; nothing comes back from a dry run.
+
+        Raises UserError with the next step, when the chain refuses or nobody says yes.
+        """
+        gas = first_gas(plan, by.address)
+        if by.key is None:
+            _tell_only(self.chain, plan, by.address, gas, self.as_json)
+            return []
+        if self.chain.balance(by.key.address) == 0:
+            raise UserError(f"{by.address} holds nothing of the chain's own coin to pay gas with: send it some.")
+        if not self.how.yes:
+            _confirm(plan, by.key.address)
+        return _send(self.chain, plan, by.key, self.as_json)
+
+    def finish(self, document: Mapping[str, Any], sent: Sequence[Mined], sentence: str, next_step: str) -> None:
+        """Say what came of it, and on a line of its own, to be copied, the command that comes next."""
+        if self.as_json:
+            print_json({**document, "transactions": transactions(sent)})
+            return
+        say(sentence)
+        click.echo(f"Next: {next_step}")
 
 
 def first_gas(plan: Plan, sender: str | None) -> int | None:
@@ -154,14 +170,6 @@ def refusal(error: RevertedError, step: Step, remedies: Mapping[str, str]) -> Us
     """The sentence of a refusal, with the next step."""
     next_step = remedies.get(error.reason) or remedy(error.reason)
     return UserError(f"The chain refuses to {step.sentence}: {error.reason or 'it gives no reason'}. {next_step}")
-
-
-def finish(document: Mapping[str, Any], sentence: str, as_json: bool) -> None:
-    """Say what came of a command, and the next step."""
-    if as_json:
-        print_json(document)
-    else:
-        say(sentence)
 
 
 def transactions(mined: Sequence[Mined]) -> list[dict[str, Any]]:

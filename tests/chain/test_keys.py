@@ -4,7 +4,7 @@ import pytest
 from eth_account import Account
 
 from counterfoil.chain.errors import ChainError
-from counterfoil.chain.keys import KEY, KEYSTORE, PASSWORD, load_account
+from counterfoil.chain.keys import KEY, KEYSTORE, PASSWORD, load_account, named_address
 from tests.support.chain import person
 
 ALICE = person("alice")
@@ -72,3 +72,22 @@ def test_load_account__with_a_hostile_keystore__refuses_before_it_computes(tmp_p
 def test_load_account__with_no_such_keystore__says_so(tmp_path):
     with pytest.raises(ChainError, match="cannot be read"):
         load_account({KEYSTORE: str(tmp_path / "none"), PASSWORD: "x"})
+
+
+def test_named_address__of_a_key_or_a_keystore__is_theirs_without_a_password(keystore):
+    assert named_address({KEY: ALICE.key.hex()}) == ALICE.address.lower()
+    assert named_address({KEYSTORE: str(keystore)}) == ALICE.address.lower()
+    assert named_address({}) is None
+
+
+@pytest.mark.parametrize("said", ["", "0x12", "z" * 40, 7, None])
+def test_named_address__of_a_keystore_that_does_not_say__is_unknown(keystore, tmp_path, said):
+    path = tmp_path / "other.json"
+    path.write_text(json.dumps(json.loads(keystore.read_text()) | {"address": said}))
+
+    assert named_address({KEYSTORE: str(path)}) is None
+
+
+def test_named_address__of_no_keystore__says_which_variable_to_check(tmp_path):
+    with pytest.raises(ChainError, match=KEYSTORE):
+        named_address({KEYSTORE: str(tmp_path / "none.json")})

@@ -32,7 +32,8 @@ def test_register__with_a_key__registers_stakes_and_names_the_next_step(town, op
     )  # fmt: skip
     assert f"done: register a node at https://rita.example with a stake of {MIN_STAKE:,}" in found.out
     assert words(found.out).endswith(
-        f"Node {node_id} is registered. Next: counterfoil node list-service {node_id} --category ... --price ..."
+        f"Node {node_id} is registered. A stake of {MIN_STAKE:,} pays for 2 sessions at a time. "
+        f"Next: counterfoil node list-service {node_id} --category ... --price ..."
     )
 
 
@@ -67,7 +68,7 @@ def test_register__in_a_dry_run_from_an_account__asks_the_chain_and_sends_nothin
     assert 100_000 < step["gas"] < 1_000_000
     assert found.json["notes"] == [
         f"{address} holds {town.token.balance_of(address):,} of the token {town.token.address}, which is enough.",
-        f"A stake of {MIN_STAKE:,} pays for {MIN_STAKE // STAKE_PER_SLOT} sessions at a time on node {count + 1}.",
+        f"A stake of {MIN_STAKE:,} pays for {MIN_STAKE // STAKE_PER_SLOT} sessions at a time.",
     ]
     assert (town.chain.head().number, town.registry.node_count()) == (before, count)
 
@@ -140,11 +141,12 @@ def test_capability__on_and_off__is_what_the_chain_says(town, operate, anna):
     on = operate("capability", anna, "routing.v1", "on", "--yes", by="anna")
 
     assert words(on.out).endswith(
-        f"The capability routing.v1 of node {anna} is on. See all: counterfoil node status {anna}"
+        f"The capability routing.v1 of node {anna} is on. Next: counterfoil node status {anna}"
     )
     assert town.registry.has_capability(anna, "routing.v1")
     assert operate("capability", anna, "routing.v1", "on", "--yes", by="anna").out == (
         f"The capability routing.v1 of node {anna} is on already: nothing was sent.\n"
+        f"Next: counterfoil node status {anna}\n"
     )
     off = operate("capability", anna, "routing.v1", "off", "--yes", "--json", by="anna")
     assert (off.json["capability"], off.json["enabled"], len(off.json["transactions"])) == ("routing.v1", False, 1)

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterfoil.cli.node_advice import ServiceStanding, Standing, highest_kept, improvements, why_not_routed
+from counterfoil.cli.node_advice import (
+    Improvement,
+    ServiceStanding,
+    Standing,
+    highest_kept,
+    improvements,
+    why_not_routed,
+)
 from counterfoil.routing.lottery import Candidate, rank
 
 SERVICE = ServiceStanding(
@@ -20,52 +27,62 @@ FINE = Standing(
 RULES = [
     (
         {"stake": 999_999},
-        "The stake is 1 below the least one, so nobody is routed here: counterfoil node stake 3 1",
+        "The stake is 1 below the least one, so nobody is routed here.",
+        "counterfoil node stake 3 1",
     ),
     (
         {"stake": 1_200_000, "min_stake": 0, "stake_per_slot": 1_500_000},
-        "The stake pays for no session at a time: counterfoil node stake 3 300000",
+        "The stake pays for no session at a time.",
+        "counterfoil node stake 3 300000",
     ),
     (
         {"stake": 2_100_000, "active_sessions": 4},
         (
             "All 4 slots are taken, which leaves a tenth of the weight: stake 400,000 for one more, and 500,000 for "
-            "each further one: counterfoil node stake 3 400000"
+            "each further one."
         ),
+        "counterfoil node stake 3 400000",
     ),
     (
         {"services": ()},
-        "No service is listed, so nobody can come: counterfoil node list-service 3 --category ... --price ...",
+        "No service is listed, so nobody can come.",
+        "counterfoil node list-service 3 --category ... --price ...",
     ),
     (
         {"services": (replace(SERVICE, active=False, routable=False),)},
-        "Service 7 (data:x) is paused: counterfoil node resume-service 7",
+        "Service 7 (data:x) is paused.",
+        "counterfoil node resume-service 7",
     ),
     (
         {"services": (replace(SERVICE, price=121),)},
         (
             "Service 7 (data:x) asks 121, over 120% of its category's average, so the lottery drops it: the highest "
-            "price that is kept is 120: counterfoil node set-price 7 120"
+            "price that is kept is 120."
         ),
+        "counterfoil node set-price 7 120",
     ),
     (
         {"rating_sum": 99},
         (
             "The rating is 49.5 of 100 over 2 ratings, less than the 50 that a new node starts with: see what agents "
-            "found with counterfoil service ID --experience"
+            "found."
         ),
+        "counterfoil service SERVICE_ID --experience",
     ),
     (
         {"unreachable": "Agents do not call the endpoint x: it is private"},
-        "Agents do not call the endpoint x: it is private: counterfoil node set-endpoint 3 URL",
+        "Agents do not call the endpoint x: it is private.",
+        "counterfoil node set-endpoint 3 URL",
     ),
     (
         {"unbonding": 5000, "release_at": 1000},
-        "5,000 of unbonded stake can be withdrawn now: counterfoil node withdraw 3",
+        "5,000 of unbonded stake can be withdrawn now.",
+        "counterfoil node withdraw 3",
     ),
     (
         {"credit": 1234},
-        "1,234 of earnings can be withdrawn now: counterfoil node withdraw 3 --earnings",
+        "1,234 of earnings can be withdrawn now.",
+        "counterfoil node withdraw 3 --earnings",
     ),
 ]
 
@@ -75,9 +92,9 @@ def test_improvements__of_a_node_in_order__are_none():
     assert why_not_routed(FINE) is None
 
 
-@pytest.mark.parametrize(("change", "sentence"), RULES, ids=[" ".join(change) for change, _ in RULES])
-def test_improvements__of_one_fault__are_its_sentence(change, sentence):
-    assert improvements(replace(FINE, **change)) == [sentence]
+@pytest.mark.parametrize(("change", "sentence", "command"), RULES, ids=[" ".join(rule[0]) for rule in RULES])
+def test_improvements__of_one_fault__are_its_sentence_and_command(change, sentence, command):
+    assert improvements(replace(FINE, **change)) == [Improvement(sentence, command)]
 
 
 @pytest.mark.parametrize(
@@ -101,9 +118,14 @@ def test_improvements__just_within_a_rule__are_none(change):
 def test_improvements__of_many_faults__come_in_the_order_of_the_rules():
     bad = replace(FINE, stake=0, services=(), rating_sum=0, unreachable="x", unbonding=1, credit=1)
 
-    assert [sentence.split(" ", 2)[:2] for sentence in improvements(bad)] == [
-        ["The", "stake"], ["No", "service"], ["The", "rating"], ["x:", "counterfoil"], ["1", "of"], ["1", "of"]
-    ]  # fmt: skip
+    assert [found.command.removeprefix("counterfoil ") for found in improvements(bad)] == [
+        "node stake 3 1000000",
+        "node list-service 3 --category ... --price ...",
+        "service SERVICE_ID --experience",
+        "node set-endpoint 3 URL",
+        "node withdraw 3",
+        "node withdraw 3 --earnings",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,10 @@ def test_list_service__in_a_category__lists_it_and_names_the_next_step(town, ope
 
     assert found.code == 0
     assert (state.node_id, state.price, state.active, state.metadata_uri) == (node_id, 900, True, "ipfs://m")
-    assert words(found.out).endswith(f"Service {listed} is listed. See it with: counterfoil service {listed}")
+    assert words(found.out).endswith(
+        f"Service {listed} is listed. No other service of the category can be routed to, so the guard keeps any price. "
+        f"Next: counterfoil service {listed}"
+    )
     again = operate(*command, "--dry-run", by="anna")
     assert again.code == 2
     assert "registry: category already listed. A node has one service in a category for ever" in again.err
@@ -70,7 +73,8 @@ def test_set_price__of_a_service__changes_it_and_says_what_the_guard_does(town, 
     assert town.registry.service(service).price == 201
     assert words(found.out).endswith(
         f"Service {service} costs 201 a call in sessions opened from now on. The guard drops 201, which is over 120% "
-        "of the category's average: only clients that pin the service come. Prices up to 200 are kept."
+        "of the category's average: only clients that pin the service come. Prices up to 200 are kept. "
+        f"Next: counterfoil node status {town.registry.service(service).node_id}"
     )
     kept = operate("set-price", service, 200, "--yes", "--json", by="anna").json
     assert (kept["service_id"], kept["price"], len(kept["transactions"])) == (service, "200", 1)
@@ -83,11 +87,13 @@ def test_pause_and_resume__of_a_service__switch_it(town, operate, service):
 
     assert not town.registry.service(service).active
     assert words(paused.out).endswith(
-        f"Service {service} takes no new sessions; open ones go on. Take it up again with: "
-        f"counterfoil node resume-service {service}"
+        f"Service {service} takes no new sessions; open ones go on. Next: counterfoil node resume-service {service}"
     )
     again = operate("pause-service", service, by="anna")
-    assert again.out == f"Service {service} is paused already: nothing was sent.\n"
+    assert (
+        again.out
+        == f"Service {service} is paused already: nothing was sent.\nNext: counterfoil node resume-service {service}\n"
+    )
     resumed = operate("resume-service", service, "--yes", "--json", by="anna").json
     assert (resumed["service_id"], resumed["active"], len(resumed["transactions"])) == (service, True, 1)
     assert town.registry.service(service).active

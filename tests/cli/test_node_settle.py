@@ -75,8 +75,7 @@ def test_settle__at_zero__pays_nothing(town, operate, session):
     state = town.manager.session(session)
     assert (state.status, state.paid, state.calls) == (SessionStatus.SETTLED, 0, 0)
     assert words(found.out).endswith(
-        f"Session {session} is settled: 0 paid for 0 calls. "
-        "Earnings are withdrawn with: counterfoil node withdraw --earnings"
+        f"Session {session} is settled: 0 paid for 0 calls. Next: counterfoil node withdraw --earnings"
     )
 
 

@@ -41,8 +41,8 @@ def test_stake__of_more__says_what_it_pays_for_and_where_to_look(town, operate, 
     found = operate("stake", node_id, STAKE_PER_SLOT, "--yes", by=name)
 
     assert words(found.out).endswith(
-        f"A stake of {MIN_STAKE * 2 + STAKE_PER_SLOT:,} pays for 5 sessions at a time on node {node_id}. "
-        f"See it with: counterfoil node status {node_id}"
+        f"A stake of {MIN_STAKE * 2 + STAKE_PER_SLOT:,} pays for 5 sessions at a time. "
+        f"Next: counterfoil node status {node_id}"
     )
 
 
@@ -68,7 +68,7 @@ def test_unstake__below_the_least__says_what_it_does_before_and_after(town, oper
     name, node_id = node
     dry = operate("unstake", node_id, MIN_STAKE + 1, "--dry-run", "--json", by=name)
     left = (
-        f"A stake of {MIN_STAKE - 1:,} pays for 1 session at a time on node {node_id}, and no agent is routed to it: "
+        f"A stake of {MIN_STAKE - 1:,} pays for 1 session at a time, and no agent is routed to the node: "
         f"that takes {MIN_STAKE:,}."
     )
 
@@ -79,8 +79,8 @@ def test_unstake__below_the_least__says_what_it_does_before_and_after(town, oper
     assert (state.stake, state.unbonding) == (MIN_STAKE - 1, MIN_STAKE + 1)
     assert state.release_at == town.chain.head().timestamp + UNBONDING
     assert words(found.out).endswith(
-        f"{MIN_STAKE + 1:,} are released on {moment(state.release_at)}. {left} "
-        f"Then: counterfoil node withdraw {node_id}"
+        f"{MIN_STAKE + 1:,} are released on {moment(state.release_at)}, to be withdrawn then. {left} "
+        f"Next: counterfoil node withdraw {node_id}"
     )
 
 
@@ -174,7 +174,9 @@ def test_withdraw__of_earnings_to_another__pays_that_one(town, operate, earner):
     before = town.token.balance_of(OTHER)
     found = operate("withdraw", node_id, "--earnings", "--to", OTHER, "--yes", by=name)
 
-    assert words(found.out).endswith(f"300 of earnings were paid to {OTHER}.")
+    assert words(found.out).endswith(
+        f"300 of earnings were paid to {OTHER}. Next: counterfoil nodes --operator {town.by(name).address}"
+    )
     assert town.token.balance_of(OTHER) == before + 300
 
 

@@ -1,6 +1,7 @@
 """Where a node stands, from a real chain alone, and with a real index."""
 
 from contextlib import ExitStack
+from types import SimpleNamespace
 
 import pytest
 from starlette.applications import Starlette
@@ -66,7 +67,7 @@ def test_status__of_a_price_above_the_guard__says_no_traffic_and_what_to_ask(ope
 
     assert found.code == 0
     assert "no traffic: over 120% of the average" in said
-    assert f"the highest price that is kept is 200: counterfoil node set-price {dear} 200" in said
+    assert f"the highest price that is kept is 200. counterfoil node set-price {dear} 200" in said
     assert "settled unknown without an index: There is no index" in said
     assert all(len(line) <= 100 for line in found.out.splitlines())
 
@@ -85,10 +86,10 @@ def test_status__of_unbonding_stake__says_when_and_then_that_it_can_be_withdrawn
     assert "stake too low" in said
     assert f"counterfoil node stake {node_id} 7" in said
     assert (released["unbonding"], released["release_at"]) == (str(MIN_STAKE + 7), release)
-    assert (
-        f"{MIN_STAKE + 7:,} of unbonded stake can be withdrawn now: counterfoil node withdraw {node_id}"
-        in released["improve"]
-    )
+    assert released["improve"][-1] == {
+        "sentence": f"{MIN_STAKE + 7:,} of unbonded stake can be withdrawn now.",
+        "command": f"counterfoil node withdraw {node_id}",
+    }
 
 
 def test_status__with_an_index__tells_sessions_and_what_they_paid(town, operate, tmp_path):
@@ -111,9 +112,13 @@ def test_status__with_an_index__tells_sessions_and_what_they_paid(town, operate,
     assert f"2 sessions, which paid 40 (index, block {block})" in said
     assert "20.0 (1), 1 of them unpaid" in said
     assert "any price" in said
-    assert found["improve"][0].startswith("All 2 slots are taken")
-    assert found["improve"][1].startswith("The rating is 20.0 of 100 over 1 rating,")
-    assert found["improve"][-1] == f"40 of earnings can be withdrawn now: counterfoil node withdraw {greta} --earnings"
+    slots, low, money = found["improve"]
+    assert slots["sentence"].startswith("All 2 slots are taken")
+    assert low["sentence"].startswith("The rating is 20.0 of 100 over 1 rating,")
+    assert money == {
+        "sentence": "40 of earnings can be withdrawn now.",
+        "command": f"counterfoil node withdraw {greta} --earnings",
+    }
 
 
 def healthy(_):
@@ -122,23 +127,32 @@ def healthy(_):
 
 def test_status__with_a_probe__says_whether_the_endpoint_answers(town, operate, node_id):
     registry, dora = town.registry, town.by("dora")
+
+    def about_the_endpoint(*options):
+        found = operate("status", node_id, "--json", *options).json["improve"]
+        return [one["sentence"] for one in found if one["command"] == f"counterfoil node set-endpoint {node_id} URL"]
+
     with serving(Starlette(routes=[Route("/health", healthy)])) as url:
         dora.send(registry.set_endpoint(node_id, url))
-        private = operate("status", node_id, "--probe", "--json").json["improve"]
-        answering = operate("status", node_id, "--probe", "--allow-private", "--json").json["improve"]
+        (sentence,) = about_the_endpoint("--probe")
+        assert sentence.startswith(f"Agents do not call the endpoint {url}: the host 127.0.0.1 is in a private network")
+        assert about_the_endpoint("--probe", "--allow-private") == []
     silent = unused_url()
     dora.send(registry.set_endpoint(node_id, silent))
-    dead = operate("status", node_id, "--probe", "--allow-private", "--json").json["improve"]
-    unasked = operate("status", node_id, "--allow-private", "--json").json["improve"]
+    (sentence,) = about_the_endpoint("--probe", "--allow-private")
+    assert sentence.startswith(f"The endpoint {silent} does not answer /health: ")
+    assert about_the_endpoint("--allow-private") == []
 
-    about = [sentence for sentence in private if "Agents do not call" in sentence]
-    (sentence,) = about
-    assert sentence == (
-        f"Agents do not call the endpoint {url}: the host 127.0.0.1 is in a private network; allow that if it is "
-        f"meant: counterfoil node set-endpoint {node_id} URL"
-    )
-    assert not [sentence for sentence in answering + unasked if "endpoint" in sentence]
-    assert [sentence.split(" does not")[0] for sentence in dead if "endpoint" in sentence] == [f"The endpoint {silent}"]
+
+def test_status__without_a_probe__looks_no_name_up(town, operate, node_id, monkeypatch):
+    town.by("dora").send(town.registry.set_endpoint(node_id, "https://nobody-there.invalid"))
+
+    def look_up(*_, **__):
+        raise AssertionError("a name was looked up")
+
+    monkeypatch.setattr("counterfoil.agent.endpoint.socket", SimpleNamespace(getaddrinfo=look_up, SOCK_STREAM=1))
+    found = operate("status", node_id, "--json")
+    assert (found.code, "invalid" in str(found.json["improve"])) == (0, False)
 
 
 def test_status__of_a_node_that_is_not_there__names_the_list(operate):
