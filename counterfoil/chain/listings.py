@@ -43,10 +43,11 @@ def _listed(log: Any) -> Listed:  # noqa: ANN401
     # The metadata URI is bytes here: its operator may have written what is no text.
     name, _, _ = _decoded(["bytes", "uint256", "bytes"], log)
     with asking("A ServiceListed log"):
-        service_id, category = int.from_bytes(log["topics"][1]), _text(name)
-        if bytes(log["topics"][3]) != category_id(category):
+        _, service_id, _, key = map(bytes, log["topics"])
+        category = _text(name)
+        if key != category_id(category):
             raise ChainError("A ServiceListed log names another category than its id: use another RPC with --rpc.")
-        return Listed(service_id, category)
+        return Listed(int.from_bytes(service_id), category)
 
 
 def _text(name: bytes) -> str:

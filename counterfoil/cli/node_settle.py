@@ -1,6 +1,9 @@
 """`counterfoil node settle`: what an operator settles by hand, while its node does not run."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 import click
@@ -11,7 +14,7 @@ from counterfoil.chain.sender import Mined, events
 from counterfoil.cli.operating import operation
 from counterfoil.cli.options import Common, common, example
 from counterfoil.cli.output import amount
-from counterfoil.cli.signing import Operation, Plan, Role, Signing, Step, hand, signing
+from counterfoil.cli.signing import Hand, Operation, Plan, Role, Signing, Step, hand, signing
 from counterfoil.node.book import VoucherBook
 from counterfoil.node.vouchers import Voucher
 from counterfoil.routing.reasons import plural
@@ -33,23 +36,26 @@ def settle(common: Common, session: str, zero: bool, how: Signing) -> None:
     """
     session_id = _named(common.settings, session)
     run = operation(common, how)
-    manager = SessionManager(run.chain)
-    state = manager.session(session_id)
+    state = SessionManager(run.chain).session(session_id)
     if state.status == SessionStatus.NONE:
         raise UserError(f"The chain knows no session {session_id}: see `counterfoil sessions`.")
     if state.status == SessionStatus.SETTLED:
         _finish(run, session_id, state.paid, state.calls, [])
         return
     by = hand(how, Role(f"Session {session_id} is with", state.operator))
-    voucher = _voucher(common.settings, session_id, state, zero)
-    step = Step(
-        f"settle session {session_id} at {amount(voucher.amount)} for {plural(voucher.calls, 'call')}",
-        manager.settle(session_id, voucher.amount, voucher.calls, voucher.signature),
-    )
+    path = common.settings.home / "nodes" / f"node-{state.node_id}.sqlite"
+    with _last(path, session_id) as last:
+        _settle(run, session_id, state, by, _checked(path, last, zero) or Voucher(session_id, 0, 0, b""))
+
+
+def _settle(run: Operation, session_id: str, state: SessionState, by: Hand, voucher: Voucher) -> None:
+    settling = SessionManager(run.chain).settle(session_id, voucher.amount, voucher.calls, voucher.signature)
+    calls = plural(voucher.calls, "call")
+    step = Step(f"settle session {session_id} at {amount(voucher.amount)} for {calls}", settling)
     note = f"The client gets {amount(max(state.deposit - voucher.amount, 0))} of the deposit back; the session ends."
     sent = run.carry_out(Plan([step], [note]), by)
     if sent:
-        ended = events(step.write, sent[-1], "SessionSettled")[0]
+        ended = events(settling, sent[-1], "SessionSettled")[0]
         _finish(run, session_id, ended["paid"], ended["calls"], sent)
 
 
@@ -76,11 +82,17 @@ def _named(settings: Settings, session: str) -> str:
         raise UserError(f"{error} Or name the session by its whole id, which needs no index.") from error
 
 
-def _voucher(settings: Settings, session_id: str, state: SessionState, zero: bool) -> Voucher:
-    """What a session is settled by. Raises UserError where the vouchers say otherwise than --zero."""
-    path = settings.home / "nodes" / f"node-{state.node_id}.sqlite"
-    # A file that is not there is not made: an empty book would say that the node took no voucher.
-    last = VoucherBook(path).last(session_id) if path.is_file() else None
+@contextmanager
+def _last(path: Path, session_id: str) -> Iterator[Voucher | None]:
+    """The last voucher that a node took; its book stays open until the session is settled.
+
+    A file that is not there is not made: an empty book would say that the node took no voucher.
+    """
+    yield VoucherBook(path).last(session_id) if path.is_file() else None
+
+
+def _checked(path: Path, last: Voucher | None, zero: bool) -> Voucher | None:
+    """Raise UserError where the book says otherwise than --zero."""
     if last is not None and zero:
         raise UserError(
             f"{path} holds a voucher of this session over {amount(last.amount)}: leave --zero out to be paid."
@@ -90,4 +102,4 @@ def _voucher(settings: Settings, session_id: str, state: SessionState, zero: boo
             f"{path} holds no voucher of this session: run this where the node ran (--home), "
             "or settle at zero with --zero."
         )
-    return last or Voucher(session_id, 0, 0, b"")
+    return last
