@@ -109,6 +109,11 @@ class Chain:
         with asking(f"The code of {address}"):
             return bytes(self.web3.eth.get_code(Web3.to_checksum_address(address)))
 
+    def balance(self, address: str) -> int:
+        """What an account holds of the chain's own coin, in wei."""
+        with asking(f"The balance of {address}"):
+            return int(self.web3.eth.get_balance(Web3.to_checksum_address(address)))
+
     def close(self) -> None:
         """Close the connections."""
         self.provider.close()

@@ -42,6 +42,17 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True)
+class RegistryParameters:
+    """NodeRegistry.parameters: stakes in base units, `unbonding_period` in seconds; an empty court is nobody."""
+
+    stake_token: str
+    min_stake: int
+    stake_per_slot: int
+    unbonding_period: int
+    court: str
+
+
+@dataclass(frozen=True, slots=True)
 class NodeState:
     """NodeRegistry.nodes: amounts in base units, `release_at` in seconds."""
 
@@ -216,8 +227,12 @@ class NodeRegistry(_Client):
         """How many services there are; ids count from 1."""
         return int(self._view("service_count", at=at))
 
+    def parameters(self, at: int | None = None) -> RegistryParameters:
+        """What the registry was deployed with."""
+        return _state(RegistryParameters, self._view("parameters", at=at))
+
     def node(self, node_id: int, at: int | None = None) -> NodeState:
-        """One node."""
+        """One node; all empty for an id that does not exist."""
         return _state(NodeState, self._view("nodes", node_id, at=at))
 
     def service(self, service_id: int, at: int | None = None) -> ServiceState:
@@ -235,6 +250,10 @@ class NodeRegistry(_Client):
     def category_service(self, category_id: bytes, position: int, at: int | None = None) -> int:
         """The service at a position (from 0) of a category."""
         return int(self._view("category_service", category_id, position, at=at))
+
+    def has_capability(self, node_id: int, capability: str, at: int | None = None) -> bool:
+        """Whether a capability of a node is switched on."""
+        return bool(self._view("has_capability", node_id, Web3.keccak(text=capability), at=at))
 
     def is_routable(self, service_id: int, at: int | None = None) -> bool:
         """Whether the service is active and its node holds the least stake."""

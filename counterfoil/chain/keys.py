@@ -60,6 +60,19 @@ def load_relayer(environment: Mapping[str, str]) -> LocalAccount | None:
     return load_account(environment, variables=RELAYER)
 
 
+def named_address(environment: Mapping[str, str]) -> str | None:
+    """The address of the environment's key, in lower case: a keystore is not opened, it says whose it is.
+
+    None where there is no key, or the keystore does not say. Raises ChainError.
+    """
+    if environment.get(OWN.key):
+        return str(_from_key(environment[OWN.key], OWN).address).lower()
+    if not environment.get(OWN.keystore):
+        return None
+    said = str(_read(Path(environment[OWN.keystore]), OWN).get("address", "")).lower().removeprefix("0x")
+    return f"0x{said}" if len(said) == 40 and not said.strip("0123456789abcdef") else None
+
+
 def _from_key(key: str, variables: Variables) -> LocalAccount:
     try:
         return _account(key.strip())

@@ -12,7 +12,7 @@ from web3.logs import DISCARD
 from web3.types import TxParams, TxReceipt
 
 from counterfoil.chain.connection import Chain, asking
-from counterfoil.chain.contracts import Write
+from counterfoil.chain.contracts import Write, address
 from counterfoil.chain.errors import ChainError, NoAnswerError, RevertedError, UnconfirmedError
 
 _POLL_SECONDS: Final = 0.05
@@ -115,9 +115,7 @@ class Sender:
         eth = self.chain.web3.eth
         sender = self.account.address
         with asking(write.what):
-            # The estimate runs the call, so that a refusal costs no gas; in the pending block, because a snapshot of
-            # the latest one is in the past only there.
-            gas = int(write.function.estimate_gas({"from": sender}, "pending"))
+            gas = estimate(write, sender)
             fee, tip = self._fees()
             prepared: TxParams = write.function.build_transaction(
                 {
@@ -158,6 +156,16 @@ class Sender:
         sent = eth.get_transaction(HexBytes(signed.transaction))
         eth.call({"from": sent["from"], "to": sent["to"], "data": sent["input"]}, receipt["blockNumber"])
         raise RevertedError(signed.what, "it failed when it was mined, and would pass now")
+
+
+def estimate(write: Write, sender: str) -> int:
+    """The gas that a write of `sender` would take now. It runs the call: a refusal costs nothing.
+
+    Raises RevertedError with the contract's reason.
+    """
+    with asking(write.what):
+        # In the pending block, because a snapshot of the latest one is in the past only there.
+        return int(write.function.estimate_gas({"from": address(sender)}, "pending"))
 
 
 def events(write: Write, mined: Mined, name: str) -> list[dict[str, Any]]:

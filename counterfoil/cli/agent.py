@@ -1,6 +1,7 @@
 """`counterfoil agent call`, `run` and `resume`: what an agent pays for."""
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +22,7 @@ from counterfoil.chain.keys import load_relayer
 from counterfoil.cli.lazy import LazyGroup
 from counterfoil.cli.options import Common, example, with_settings
 from counterfoil.cli.output import amount, print_json, print_pairs, print_table, say, short
-from counterfoil.cli.signing import account, ask_first, environment, signing
+from counterfoil.cli.signing import Signing, account, ask_first, see_that_somebody_is_there, signing
 from indexer.errors import UserError
 from indexer.settings import Settings
 
@@ -48,7 +49,7 @@ spending = with_settings("home", "rpc_url", "database", "deployment", *SETTINGS)
 @contextmanager
 def at_desk(common: Common) -> Iterator[Desk]:
     """Lay out the tools of the environment's account."""
-    with open_desk(common.settings, account(), load_relayer(environment())) as desk:
+    with open_desk(common.settings, account(), load_relayer(os.environ)) as desk:
         yield desk
 
 
@@ -60,13 +61,13 @@ def at_desk(common: Common) -> Iterator[Desk]:
 @click.argument("workflow", type=click.Path(path_type=Path, dir_okay=False))
 @signing
 @spending
-def run(common: Common, workflow: Path, dry_run: bool, yes: bool) -> None:
+def run(common: Common, workflow: Path, how: Signing) -> None:
     """Run a workflow: each step finds a service, opens a session, pays by vouchers, settles, rates and attests.
 
     What was begun when the process is killed is gone on with by `counterfoil agent resume`.
     """
     with at_desk(common) as desk:
-        spend(desk, load(workflow), common, dry_run=dry_run, yes=yes)
+        spend(desk, load(workflow), common, how)
 
 
 @click.command(
@@ -90,8 +91,7 @@ def run(common: Common, workflow: Path, dry_run: bool, yes: bool) -> None:
 @spending
 def call(
     common: Common,
-    dry_run: bool,
-    yes: bool,
+    how: Signing,
     said: str,
     max_price: int | None,
     **given: Any,  # noqa: ANN401
@@ -99,7 +99,7 @@ def call(
     """Call one service of a category, or the best one for a task."""
     workflow = one_step(**given, input=_json_or_text(said), max_price_per_call=max_price)
     with at_desk(common) as desk:
-        spend(desk, workflow, common, dry_run=dry_run, yes=yes)
+        spend(desk, workflow, common, how)
 
 
 @click.command(epilog=example("counterfoil agent resume"))
@@ -119,13 +119,14 @@ def resume(common: Common) -> None:
     say(f"{len(records)} runs gone on with, {len(ended)} sessions ended.")
 
 
-def spend(desk: Desk, workflow: Workflow, common: Common, *, dry_run: bool, yes: bool) -> None:
+def spend(desk: Desk, workflow: Workflow, common: Common, how: Signing) -> None:
     """Show what a run would spend, ask, and make it. Raises UserError where it did not work."""
-    if dry_run or not yes:
+    if how.dry_run:
+        show_plan(plan(desk, workflow), common)
+        return
+    if not how.yes:
+        see_that_somebody_is_there()
         planned = plan(desk, workflow)
-        if dry_run:
-            show_plan(planned, common)
-            return
         show_plan(planned, common)
         ask_first(f"Spend up to {amount(planned.deposit)} from {desk.address}?")
     conclude_closed(desk)

@@ -1,100 +1,95 @@
-"""`counterfoil node register` and `list-service`: what operators do on chain."""
-
-from contextlib import closing
+"""`counterfoil node register`, `set-endpoint` and `capability`: what a node is."""
 
 import click
 
-from counterfoil.chain.connection import Chain, connect
-from counterfoil.chain.contracts import NodeRegistry, Token
+from counterfoil.chain.contracts import NodeRegistry
 from counterfoil.chain.sender import events
-from counterfoil.cli.options import Common, common, example
-from counterfoil.cli.output import amount, print_json
-from counterfoil.cli.signing import Signing, Step, account, carry_out, say_only, signing, transactions
-from indexer.errors import UserError
+from counterfoil.cli.operating import (
+    AMOUNT,
+    NODE_ID,
+    Endpoint,
+    Text,
+    known_node,
+    operation,
+    operator_of,
+    stake_token,
+    what_it_pays_for,
+)
+from counterfoil.cli.options import Address, Common, common, example
+from counterfoil.cli.output import amount
+from counterfoil.cli.signing import Plan, Signing, Step, allowing, hand, signing
+
+MAX_LABEL = 64
 
 
 @click.command(epilog=example("counterfoil node register --endpoint https://node.example --stake 2000000000 --dry-run"))
-@click.option("--endpoint", required=True, help="Where agents reach the node, such as https://node.example.")
-@click.option("--stake", type=click.IntRange(0), required=True, help="What to stake, in base units of the stake token.")
+@click.option("--endpoint", type=Endpoint(), required=True, help="Where agents reach it, such as https://node.example.")
+@click.option("--stake", type=AMOUNT, required=True, help="What to stake, in base units of the stake token.")
+@click.option("--from", "stated", type=Address(), help="Who would register, for a dry run without a key.")
 @signing
 @common
-def register(common: Common, endpoint: str, stake: int, dry_run: bool, yes: bool) -> None:
+def register(common: Common, endpoint: str, stake: int, stated: str | None, how: Signing) -> None:
     """Register a node and stake on it.
 
     The key comes from COUNTERFOIL_KEYSTORE or COUNTERFOIL_PRIVATE_KEY; --dry-run needs none.
     """
-    chain = connected(common)
-    registry = NodeRegistry(chain)
-    token = stake_token(chain)
+    run = operation(common, how)
+    registry = NodeRegistry(run.chain)
+    by = hand(how, stated=stated)
+    paying = allowing(stake_token(registry), registry.address, by.address, stake)
     registering = Step(
         f"register a node at {endpoint} with a stake of {amount(stake)}", registry.register_node(endpoint, stake)
     )
-    approving = Step(
-        f"let the registry take {amount(stake)} of the token {token.address}",
-        token.approve(registry.address, stake),
-    )
-    if dry_run:
-        say_only([approving, registering], common.json)
-        return
-    key = account()
-    check_balance(token, key.address, stake)
-    enough = token.allowance(key.address, registry.address) >= stake
-    steps = [registering] if enough else [approving, registering]
-    mined = carry_out(chain, key, steps, Signing(dry_run, yes), common.json)
-    node_id = events(registering.write, mined[-1], "NodeRegistered")[0]["node_id"]
-    if common.json:
-        print_json({"node_id": node_id, "transactions": transactions(mined)})
-        return
-    click.echo(
-        f"Node {node_id} is registered. Next: counterfoil node list-service {node_id} --category ... --price ..."
-    )
+    slots = what_it_pays_for(stake, registry.parameters())
+    sent = run.carry_out(Plan([*paying.steps, registering], [*paying.notes, slots]), by)
+    if sent:
+        node_id = events(registering.write, sent[-1], "NodeRegistered")[0]["node_id"]
+        then = f"counterfoil node list-service {node_id} --category ... --price ..."
+        run.finish({"node_id": node_id}, sent, f"Node {node_id} is registered. {slots}", then)
 
 
-@click.command(
-    "list-service",
-    epilog=example("counterfoil node list-service 1 --category data:crypto-price --price 900 --dry-run"),
-)
-@click.argument("node_id", type=click.IntRange(1))
-@click.option("--category", required=True, help="What is served, such as data:crypto-price.")
-@click.option("--price", type=click.IntRange(0), required=True, help="Per call, in base units of the payment token.")
-@click.option("--metadata-uri", default="", help="Where the service is described.")
+@click.command("set-endpoint", epilog=example("counterfoil node set-endpoint 1 https://node.example --dry-run"))
+@click.argument("node_id", type=NODE_ID)
+@click.argument("url", type=Endpoint())
 @signing
 @common
-def list_service(
-    common: Common, node_id: int, category: str, price: int, metadata_uri: str, dry_run: bool, yes: bool
-) -> None:
-    """List a service of a node: one per category, for ever."""
-    chain = connected(common)
+def set_endpoint(common: Common, node_id: int, url: str, how: Signing) -> None:
+    """Say where agents reach node NODE_ID."""
+    run = operation(common, how)
+    registry = NodeRegistry(run.chain)
+    node = known_node(registry, node_id)
+    document = {"node_id": node_id, "endpoint": url}
+    then = f"counterfoil node status {node_id} --probe"
+    if node.endpoint == url:
+        run.finish(document, [], f"Node {node_id} is at {url} already: nothing was sent.", then)
+        return
+    step = Step(f"move node {node_id} from {node.endpoint} to {url}", registry.set_endpoint(node_id, url))
+    sent = run.carry_out(Plan([step]), hand(how, operator_of(node_id, node)))
+    if sent:
+        run.finish(document, sent, f"Agents reach node {node_id} at {url} from now on.", then)
+
+
+@click.command(epilog=example("counterfoil node capability 1 routing.v1 on --dry-run"))
+@click.argument("node_id", type=NODE_ID)
+@click.argument("name", type=Text(MAX_LABEL))
+@click.argument("state", type=click.Choice(["on", "off"]))
+@signing
+@common
+def capability(common: Common, node_id: int, name: str, state: str, how: Signing) -> None:
+    """Switch a capability of node NODE_ID on or off: NAME is such as routing.v1."""
+    run = operation(common, how)
+    registry = NodeRegistry(run.chain)
+    node = known_node(registry, node_id)
+    enabled = state == "on"
+    document = {"node_id": node_id, "capability": name, "enabled": enabled}
+    then = f"counterfoil node status {node_id}"
+    if registry.has_capability(node_id, name) == enabled:
+        said = f"The capability {name} of node {node_id} is {state} already: nothing was sent."
+        run.finish(document, [], said, then)
+        return
     step = Step(
-        f"list {category} on node {node_id} at {amount(price)} a call",
-        NodeRegistry(chain).list_service(node_id, category, price, metadata_uri),
+        f"switch the capability {name} of node {node_id} {state}", registry.set_capability(node_id, name, enabled)
     )
-    if dry_run:
-        say_only([step], common.json)
-        return
-    mined = carry_out(chain, account(), [step], Signing(dry_run, yes), common.json)
-    service_id = events(step.write, mined[-1], "ServiceListed")[0]["service_id"]
-    if common.json:
-        print_json({"service_id": service_id, "transactions": transactions(mined)})
-        return
-    click.echo(f"Service {service_id} is listed. See it with: counterfoil service {service_id}")
-
-
-def connected(common: Common) -> Chain:
-    """The chain that the settings name, closed when the command ends. Raises UserError and RetryableError."""
-    return click.get_current_context().with_resource(closing(connect(common.settings)))
-
-
-def stake_token(chain: Chain) -> Token:
-    """The token that the deployment's registry takes as stake."""
-    return Token(chain, chain.deployment.contracts["NodeRegistry"].arguments["stake_token"])
-
-
-def check_balance(token: Token, owner: str, stake: int) -> None:
-    """Raise UserError when an account cannot pay a stake."""
-    held = token.balance_of(owner)
-    if held < stake:
-        raise UserError(
-            f"{owner} holds {amount(held)} of the stake token {token.address} and the stake is {amount(stake)}: "
-            "send it more, or stake less."
-        )
+    sent = run.carry_out(Plan([step]), hand(how, operator_of(node_id, node)))
+    if sent:
+        run.finish(document, sent, f"The capability {name} of node {node_id} is {state}.", then)

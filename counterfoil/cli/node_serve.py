@@ -7,7 +7,7 @@ import click
 import structlog
 
 from counterfoil.cli import logs
-from counterfoil.cli.node import connected
+from counterfoil.cli.operating import connected
 from counterfoil.cli.options import Common, example, with_settings
 from counterfoil.cli.signals import stopped_by_signals
 from counterfoil.cli.signing import account

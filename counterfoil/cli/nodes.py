@@ -44,12 +44,22 @@ def _row(node: answers.Node) -> tuple[object, ...]:
 node = LazyGroup(
     "node",
     {
-        "list-service": "counterfoil.cli.node:list_service",
+        "capability": "counterfoil.cli.node:capability",
+        "list-service": "counterfoil.cli.node_services:list_service",
+        "pause-service": "counterfoil.cli.node_services:pause_service",
         "register": "counterfoil.cli.node:register",
+        "resume-service": "counterfoil.cli.node_services:resume_service",
         "serve": "counterfoil.cli.node_serve:serve",
+        "set-endpoint": "counterfoil.cli.node:set_endpoint",
+        "set-price": "counterfoil.cli.node_services:set_price",
+        "settle": "counterfoil.cli.node_settle:settle",
         "show": "counterfoil.cli.nodes:show",
+        "stake": "counterfoil.cli.node_stake:stake",
+        "status": "counterfoil.cli.node_status:status",
+        "unstake": "counterfoil.cli.node_stake:unstake",
+        "withdraw": "counterfoil.cli.node_stake:withdraw",
     },
-    help="Show a node, register nodes, list their services and serve them.",
+    help="Show a node, and do what its operator does: register, stake, list services, serve, settle, withdraw.",
 )
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 
 import click
 from rich.console import Console
@@ -94,6 +95,14 @@ def short(text: str) -> str:
 def amount(number: int | str) -> str:
     """An amount in base units, digits in groups of three."""
     return f"{int(number):,}"
+
+
+def moment(seconds: int) -> str:
+    """A block's time as `2026-01-31 12:00:00 UTC`; one that no calendar has stays a number."""
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (ValueError, OverflowError, OSError):
+        return f"second {seconds}"
 
 
 def rating(rating_sum: int, rating_count: int) -> str:

@@ -14,6 +14,7 @@ from counterfoil.audit.model import Outcome
 from counterfoil.audit.opening import open_auditor
 from counterfoil.audit.range import RangeAudit, audit_range
 from counterfoil.demo import report, stage
+from counterfoil.demo.nodes import BIN
 from counterfoil.demo.processes import Processes, answers, end_left, free_ports
 from counterfoil.demo.story import Story
 from counterfoil.receipt_store import ReceiptStore
@@ -65,7 +66,8 @@ def play(console: Console, sessions: int, keep: bool, home: Path) -> int:
         "COUNTERFOIL_HOME": str(home),
         "COUNTERFOIL_RPC_URL": f"http://127.0.0.1:{chain_port}",
         "COUNTERFOIL_POLL_SECONDS": "0.1",
-        "PATH": f"{stage.BIN}{os.pathsep}{os.environ.get('PATH', '')}",
+        "COUNTERFOIL_AGENT_ALLOW_PRIVATE": "yes",
+        "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}",
     }
     with Processes(home, environment) as processes:
         console.print("Setting the stage: chain, contracts, 12 operators, 5 agents, index, node servers")
@@ -104,7 +106,7 @@ def audit_all(ready: stage.Stage) -> RangeAudit:
 
 def keep_running(console: Console, processes: Processes, environment: dict[str, str], api_port: int) -> None:
     """Start the API, leave everything up, and say how to use and end it."""
-    processes.start("api", [str(stage.BIN / "counterfoil"), "serve", "--port", str(api_port)])
+    processes.start("api", [str(BIN / "counterfoil"), "serve", "--port", str(api_port)])
     processes.wait("api", lambda: answers(api_port))
     home, rpc = environment["COUNTERFOIL_HOME"], environment["COUNTERFOIL_RPC_URL"]
     processes.keep()

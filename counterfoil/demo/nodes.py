@@ -1,97 +1,48 @@
-"""The demo's services and nodes, a node for each operator that is up: `python -m counterfoil.demo.nodes`."""
+"""The demo's services and nodes: each operator that is up runs `counterfoil node serve` in front of its services."""
 
-import socket
-import threading
-import time
-from collections.abc import Callable
-from urllib.parse import urlsplit
+import sys
+from pathlib import Path
+from typing import Final
 
-import uvicorn
-from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
+from counterfoil.chain.keys import OWN
+from counterfoil.demo.cast import COMPLETION, OPERATORS, PRICE, SEARCH, Habit, operator_account
+from counterfoil.demo.processes import Processes, answers, free_ports
 
-from counterfoil.chain.connection import Chain, connect
-from counterfoil.chain.contracts import NodeRegistry
-from counterfoil.cli.signals import stopped_by_signals
-from counterfoil.demo.cast import OPERATORS, Habit, answer, operator_account
-from counterfoil.node.node import open_node
-from counterfoil.node.serving import bind, serve, url_of
-from indexer.settings import Settings, load_settings
-
-SLOWNESS_SECONDS = 0.25
-Service = Callable[[bytes], bytes]
+BIN: Final = Path(sys.executable).parent
+SLOWNESS_SECONDS: Final = 0.25
+# What a service is, and where its own URL ends.
+_KINDS: Final = {PRICE: ("data", "/price"), SEARCH: ("search", "/mcp"), COMPLETION: ("completion", "/v1")}
+_MANNERS: Final = {Habit.GOOD: (), Habit.SLOW: ("--delay", str(SLOWNESS_SECONDS)), Habit.FAILS: ("--failing",)}
 
 
-def slow(body: bytes) -> bytes:
-    """A service that takes its time."""
-    time.sleep(SLOWNESS_SECONDS)
-    return answer(body)
+def start_nodes(processes: Processes, ports: tuple[int, ...]) -> None:
+    """Start the services and, at the operators' ports, the nodes in front of them; all answer when this returns."""
+    urls = _start_services(processes)
+    up = [position for position, operator in enumerate(OPERATORS) if operator.habit is not Habit.DOWN]
+    for position in up:
+        operator = OPERATORS[position]
+        upstreams = [f"{category}={urls[category, operator.habit]}" for category in operator.services]
+        command = [
+            str(BIN / "counterfoil"), "node", "serve", str(position + 1), "--node-upstreams", ",".join(upstreams),
+            "--node-listen", f"127.0.0.1:{ports[position]}",
+            # Anvil makes a block only for a transaction: no second one would confirm a session.
+            "--node-confirmations", "0",
+        ]  # fmt: skip
+        key = "0x" + bytes(operator_account(position).key).hex()
+        processes.start(f"node-{position + 1}", command, {OWN.key: key})
+    for position in up:
+        processes.wait(f"node-{position + 1}", lambda port=ports[position]: answers(port))  # type: ignore[misc]
 
 
-def failing(_: bytes) -> bytes:
-    """A service that does not work."""
-    raise ValueError("the demo's failing service")
-
-
-SERVICES: dict[Habit, Service] = {Habit.GOOD: answer, Habit.SLOW: slow, Habit.FAILS: failing}
-
-
-def application(service: Service) -> Starlette:
-    """A service over HTTP: it answers what is posted."""
-
-    async def serve_one(request: Request) -> Response:
-        try:
-            answered = await run_in_threadpool(service, await request.body())
-        except ValueError:
-            return Response(status_code=500)
-        return Response(answered, media_type="application/json")
-
-    return Starlette(routes=[Route("/", serve_one, methods=["POST"])])
-
-
-def start_service(service: Service) -> str:
-    """Serve one of the demo's services on a free port for as long as the process lives, and give its URL."""
-    listener = bind(("127.0.0.1", 0))
-    config = uvicorn.Config(application(service), ws="none", lifespan="off", log_level="warning")
-    run = uvicorn.Server(config).run
-    threading.Thread(target=run, kwargs={"sockets": [listener]}, daemon=True).start()
-    return url_of(listener)
-
-
-def listen(chain: Chain, node_id: int) -> socket.socket:
-    """Listen at the port that the chain names for a node."""
-    return bind(("127.0.0.1", urlsplit(NodeRegistry(chain).node(node_id).endpoint).port or 0))
-
-
-def main() -> None:
-    """Serve every node that is up, until a signal ends the process."""
-    settings = load_settings()
-    chain = connect(settings)
-    services = {habit: start_service(service) for habit, service in SERVICES.items()}
-    with stopped_by_signals() as stop:
-        serving = [start_node(chain, settings, position, services, stop) for position in range(len(OPERATORS))]
-        for thread in serving:
-            if thread:
-                thread.join()
-
-
-def start_node(
-    chain: Chain, settings: Settings, position: int, services: dict[Habit, str], stop: threading.Event
-) -> threading.Thread | None:
-    """Serve one operator's node in a thread, unless it is down."""
-    habit = OPERATORS[position].habit
-    if habit is Habit.DOWN:
-        return None
-    # Anvil makes a block only for a transaction: no second one would confirm a session.
-    own = settings.model_copy(update={"node_upstreams": services[habit], "node_confirmations": 0})
-    node = open_node(chain, operator_account(position), position + 1, own)
-    thread = threading.Thread(target=serve, args=(node, listen(chain, position + 1), stop))
-    thread.start()
-    return thread
-
-
-if __name__ == "__main__":
-    main()
+def _start_services(processes: Processes) -> dict[tuple[str, Habit], str]:
+    wanted = sorted({(c, o.habit) for o in OPERATORS for c in o.services if o.habit is not Habit.DOWN})
+    urls: dict[tuple[str, Habit], str] = {}
+    for (category, habit), port in zip(wanted, free_ports(len(wanted)), strict=True):
+        kind, path = _KINDS[category]
+        command = [sys.executable, "-m", "counterfoil.demo.upstreams", kind, "--port", str(port), *_MANNERS[habit]]
+        processes.start(f"service-{kind}-{habit}", command)
+        urls[category, habit] = f"http://127.0.0.1:{port}{path}"
+    for category, habit in wanted:
+        port = int(urls[category, habit].split(":")[2].split("/")[0])
+        processes.wait(f"service-{_KINDS[category][0]}-{habit}", lambda port=port: answers(port))  # type: ignore[misc]
+    return urls

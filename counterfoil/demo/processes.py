@@ -47,11 +47,15 @@ class Processes:
         if self._running:
             self._ids.unlink(missing_ok=True)
 
-    def start(self, name: str, command: Sequence[str]) -> None:
-        """Start one; its output goes to `<name>.log`. A keyboard interrupt does not reach it: it is ended in order."""
+    def start(self, name: str, command: Sequence[str], own: Mapping[str, str] | None = None) -> None:
+        """Start one, with variables of its `own`; its output goes to `<name>.log`.
+
+        A keyboard interrupt does not reach it: it is ended in order.
+        """
+        environment = {**self._environment, **(own or {})}
         with (self._folder / f"{name}.log").open("wb") as log:
             process = subprocess.Popen(  # noqa: S603 - the demo's own commands
-                command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=self._environment, start_new_session=True
+                command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment, start_new_session=True
             )
         self._running.append((name, process))
         self._ids.write_text(json.dumps({name: process.pid for name, process in self._running}))

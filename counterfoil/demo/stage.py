@@ -2,7 +2,6 @@
 
 import platform
 import shutil
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,15 +15,14 @@ from counterfoil.demo.cast import (
     MNEMONIC,
     OPERATORS,
     TOKEN,
-    Habit,
     agent_account,
     operator_account,
 )
+from counterfoil.demo.nodes import BIN, start_nodes
 from counterfoil.demo.processes import Processes, answers, free_ports
 from indexer.errors import UserError
 from indexer.settings import Settings
 
-BIN = Path(sys.executable).parent
 WALLET = 1000 * TOKEN
 UNLIMITED = 2**255
 CHAIN_ID = 31337
@@ -108,6 +106,7 @@ def set_up(processes: Processes, home: Path, chain_port: int) -> Stage:
         database=f"sqlite:///{home / 'index.sqlite'}",
         deployment=home / "deployments" / f"{CHAIN_ID}.json",
         poll_seconds=0.1,
+        agent_allow_private="yes",
     )
     start_chain(processes, chain_port)
     deploy(processes, settings)
@@ -116,7 +115,5 @@ def set_up(processes: Processes, home: Path, chain_port: int) -> Stage:
     register(chain, ports)
     fund_agents(chain)
     processes.start("index", [str(BIN / "counterfoil"), "index", "run", "--follow"])
-    processes.start("nodes", [sys.executable, "-m", "counterfoil.demo.nodes"])
-    up = [port for port, operator in zip(ports, OPERATORS, strict=True) if operator.habit is not Habit.DOWN]
-    processes.wait("nodes", lambda: all(answers(port) for port in up))
+    start_nodes(processes, ports)
     return Stage(settings, chain, chain_port, ports)

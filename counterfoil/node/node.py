@@ -53,7 +53,7 @@ def open_node(
     reader = Reader(chain, settings)
     sender = Sender(chain, account)
     reader.check_operator(node_id, sender.address)
-    book = VoucherBook(book_path(settings.home, node_id), _identity(chain, reader, node_id))
+    book = VoucherBook(book_path(settings.home, node_id), identity_of(chain, node_id))
     metrics = Metrics()
     settler = Settler(reader, sender, book, metrics, settings)
     watch = Watch(node_id, sender.address, reader, book, settler, metrics, settings)
@@ -75,6 +75,8 @@ def book_path(home: Path, node_id: int) -> Path:
     return home / "nodes" / f"{node_id}.sqlite"
 
 
-def _identity(chain: Chain, reader: Reader, node_id: int) -> str:
-    genesis = chain.deployment.genesis_hash
-    return f"node {node_id} of chain {chain.chain_id} from {genesis}, sessions at {reader.manager.address}"
+def identity_of(chain: Chain, node_id: int) -> str:
+    """Which chain and node a book is of."""
+    deployment = chain.deployment
+    manager = deployment.contracts["SessionManager"].address.lower()
+    return f"node {node_id} of chain {chain.chain_id} from {deployment.genesis_hash}, sessions at {manager}"

@@ -1,8 +1,17 @@
 import pytest
 
-from counterfoil.chain.contracts import NOBODY, Choice, ExperienceLedger, ExperienceRecord, Token, address, word
+from counterfoil.chain.contracts import (
+    NOBODY,
+    Choice,
+    ExperienceLedger,
+    ExperienceRecord,
+    Opening,
+    Token,
+    address,
+    word,
+)
 from counterfoil.chain.errors import ChainError, RevertedError
-from counterfoil.chain.sender import events
+from counterfoil.chain.sender import estimate, events
 from counterfoil.chain.typed_data import Terms, experience, rating, session_id, voucher
 from counterfoil.receipts import digest
 from counterfoil.routing.lottery import NO_CAP, Candidate, category_id, rank
@@ -37,6 +46,25 @@ def test_registry__after_registrations__reads_its_state_at_any_block(world):
     assert world.registry.service_count() == world.registry.service_count(at=before) + 1
     assert world.registry.node_count() == world.registry.node_count(at=before) + 1
     assert world.registry.category_service(category_id("mcp:web-search"), 0) == service
+
+
+def test_registry__parameters__are_those_of_its_deployment(world):
+    found = world.registry.parameters()
+
+    assert (found.stake_token, found.court) == (world.token.address, NOBODY)
+    assert (found.min_stake, found.stake_per_slot, found.unbonding_period) == (MIN_STAKE, STAKE_PER_SLOT, 100)
+
+
+def test_estimate__of_a_write__asks_the_chain_and_sends_nothing(world):
+    service = world.node("asker", MIN_STAKE, 50, "a:b")
+    before = world.chain.head().number
+    write = world.registry.set_price(service, 51)
+
+    assert 21_000 < estimate(write, world.by("asker").address) < 100_000
+    with pytest.raises(RevertedError) as refused:
+        estimate(write, NOBODY)
+    assert refused.value.reason == "registry: not the operator"
+    assert world.chain.head().number == before
 
 
 def test_registry__writes__change_what_its_views_say(world):

@@ -4,7 +4,7 @@ import pytest
 from eth_account import Account
 
 from counterfoil.chain.errors import ChainError
-from counterfoil.chain.keys import OWN, RELAYER, load_account, load_relayer
+from counterfoil.chain.keys import OWN, RELAYER, load_account, load_relayer, named_address
 from tests.support.chain import person
 
 ALICE = person("alice")
@@ -80,3 +80,22 @@ def test_load_relayer__named_or_not__is_an_account_of_its_own():
     assert load_relayer({KEY: ALICE.key.hex(), RELAYER.key: person("rita").key.hex()}).address == person("rita").address
     with pytest.raises(ChainError, match=f"{RELAYER.key} is no private key"):
         load_relayer({RELAYER.key: "secret"})
+
+
+def test_named_address__of_a_key_or_a_keystore__is_theirs_without_a_password(keystore):
+    assert named_address({KEY: ALICE.key.hex()}) == ALICE.address.lower()
+    assert named_address({KEYSTORE: str(keystore)}) == ALICE.address.lower()
+    assert named_address({}) is None
+
+
+@pytest.mark.parametrize("said", ["", "0x12", "z" * 40, 7, None])
+def test_named_address__of_a_keystore_that_does_not_say__is_unknown(keystore, tmp_path, said):
+    path = tmp_path / "other.json"
+    path.write_text(json.dumps(json.loads(keystore.read_text()) | {"address": said}))
+
+    assert named_address({KEYSTORE: str(path)}) is None
+
+
+def test_named_address__of_no_keystore__says_which_variable_to_check(tmp_path):
+    with pytest.raises(ChainError, match=KEYSTORE):
+        named_address({KEYSTORE: str(tmp_path / "none.json")})

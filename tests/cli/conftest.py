@@ -5,10 +5,12 @@ import structlog
 from click.testing import CliRunner
 
 from counterfoil.api.app import create_app
+from counterfoil.chain.keys import KEY
 from counterfoil.cli.main import main
 from indexer.query import open_store
 from tests.api.test_services import scene  # noqa: F401
 from tests.support.busy import busy_world
+from tests.support.chain import anvil, deploy
 from tests.support.market import serving
 from tests.support.scripted import scripted
 
@@ -102,3 +104,26 @@ def ask(scene, places, monkeypatch):  # noqa: F811
 def script():
     with scripted() as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory):
+    """A chain with the contracts and no index."""
+    with anvil() as url:
+        world = deploy(url, tmp_path_factory.mktemp("town"))
+        yield world
+        world.chain.close()
+
+
+@pytest.fixture
+def operate(town, monkeypatch):
+    """Run a command of `counterfoil node` in the town, with somebody's key or none."""
+
+    def command(*arguments, by=None):
+        monkeypatch.delenv(KEY, raising=False)
+        if by is not None:
+            monkeypatch.setenv(KEY, "0x" + bytes(town.by(by).account.key).hex())
+        words = ["node", *map(str, arguments), "--home", str(town.home), "--rpc", town.url]
+        return Ran(CliRunner(mix_stderr=False).invoke(main, words))
+
+    return command

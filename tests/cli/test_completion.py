@@ -43,7 +43,7 @@ def test_completion__of_bash__is_a_script_that_bash_can_read(path):
     ("words", "offered"),
     [
         ("counterfoil serv", ["serve", "service", "services"]),
-        ("counterfoil node re", ["register"]),
+        ("counterfoil node re", ["register", "resume-service"]),
         ("counterfoil services --ap", ["--api"]),
         ("counterfoil sessions --status o", ["open"]),
         ("counterfoil completion f", ["fish"]),

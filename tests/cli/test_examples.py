@@ -50,8 +50,17 @@ LEAVES = list(leaves())
 EXAMPLES = [line for path in LEAVES for line in examples_of(path)]
 
 
+@pytest.fixture(scope="module")
+def released(scene):
+    """Node 1 has stake that can be withdrawn."""
+    world = scene.world
+    world.by("olga").send(world.registry.request_unstake(1, 1))
+    world.rpc("evm_increaseTime", 100)
+    world.rpc("evm_mine")
+
+
 @pytest.fixture
-def prepared(ask, scene, places, api, tmp_path, monkeypatch):
+def prepared(ask, scene, places, api, released, tmp_path, monkeypatch):
     """A folder, an environment and a server in which the examples work; the index is a copy, which they may change."""
     ask("config")  # sets the environment that commands and processes get
     for name in ("own.sqlite", "other.sqlite"):

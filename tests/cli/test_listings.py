@@ -143,3 +143,11 @@ def test_plain__with_a_hostile_text__is_harmless():
 )
 def test_rating__with_a_count__is_a_mean_cut_to_one_digit(total, count, words):
     assert output.rating(total, count) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0, "1970-01-01 00:00:00 UTC"), (1_798_761_599, "2026-12-31 23:59:59 UTC"), (2**64, f"second {2**64}")],
+)
+def test_moment__of_seconds__is_a_time_or_stays_a_number(seconds, words):
+    assert output.moment(seconds) == words

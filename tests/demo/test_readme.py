@@ -72,8 +72,8 @@ class Shell:
         self.ran.append(line)
 
     def command(self, words):
-        """Signing commands get a funded development key, and the yes that a person would type."""
-        key = "0x" + bytes(account(0).key).hex()
+        """Signing commands get a funded development key, and the yes that a person would type; a dry run needs none."""
+        key = "" if "--dry-run" in words else "0x" + bytes(account(0).key).hex()
         if words[1:3] == ["node", "list-service"]:
             register = ["counterfoil", "node", "register", "--endpoint", "http://127.0.0.1:9", "--stake", "0", "--yes"]
             assert self.demo.run(register, COUNTERFOIL_PRIVATE_KEY=key).returncode == 0

@@ -17,6 +17,7 @@ from counterfoil.chain.connection import Chain
 from counterfoil.chain.contracts import (
     Choice,
     NodeRegistry,
+    Opening,
     ReputationLedger,
     RoutingLens,
     SessionManager,
