@@ -28,7 +28,8 @@ create table lesson (
     failures integer not null, judge_score integer, latency_ms integer not null, cost text not null,
     price_per_call text not null, note text not null, learned_at integer not null, primary key (session_id, tool)
 ) strict;
-create index by_category on lesson (category)
+create index by_category on lesson (category);
+create index by_service on lesson (service_id)
 """
 _AMOUNTS = ("cost", "price_per_call")
 _KEEP = """
@@ -145,6 +146,13 @@ class Memory:
         query = "select latency_ms from lesson where category = ? and worked"
         with self._database.reading() as connection:
             return median([row[0] for row in connection.execute(query, (category,))]) if connection else None
+
+    def category_of(self, service_id: int) -> str | None:
+        """Give the category of a service that own runs used, None of another."""
+        query = "select category from lesson where service_id = ? limit 1"  # it never changes
+        with self._database.reading() as connection:
+            row = connection.execute(query, (service_id,)).fetchone() if connection else None
+        return row[0] if row else None
 
 
 def _named(lesson: Lesson) -> Iterable[tuple[str, int | str | None]]:

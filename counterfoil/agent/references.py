@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from indexer.errors import UserError
+
 MAX_RESOLVED: Final = 2**20
 """The most bytes of JSON that all the references of an input may bring into it."""
 
@@ -20,12 +22,12 @@ _NAMED = 5
 _SHOWN = 40
 
 
-class ReferenceValueError(ValueError):
+class BadReferenceError(UserError):
     """A reference that is malformed or leads nowhere; the message is a sentence."""
 
 
 def references(value: Any) -> Iterator[str]:  # noqa: ANN401
-    """Give every reference in a value, as `step.key.0`. Raises ReferenceValueError for one that cannot be read."""
+    """Give every reference in a value, as `step.key.0`. Raises BadReferenceError for one that cannot be read."""
     for text in _texts(value):
         for mark in _MARK.finditer(text):
             if mark["plain"] is None:
@@ -35,7 +37,7 @@ def references(value: Any) -> Iterator[str]:  # noqa: ANN401
 def resolve(value: Any, outputs: Mapping[str, Any]) -> Any:  # noqa: ANN401
     """Put the outputs of earlier steps, by step id, where a value refers to them.
 
-    Raises ReferenceValueError where an output has no such path, and where all of them together are over MAX_RESOLVED.
+    Raises BadReferenceError where an output has no such path, and where all of them together are over MAX_RESOLVED.
     """
     return _Resolver(outputs).value(value)
 
@@ -75,7 +77,7 @@ class _Resolver:
     def _count(self, path: str, text: str) -> str:
         self.left -= _size(path, text)
         if self.left < 0:
-            raise ReferenceValueError(
+            raise BadReferenceError(
                 f"What the input refers to is over {MAX_RESOLVED} bytes at ${{{path}}}: refer to a part of it."
             )
         return text
@@ -94,9 +96,9 @@ def _texts(value: Any) -> Iterator[str]:  # noqa: ANN401
 
 def _path(mark: re.Match[str]) -> str:
     if mark["open"] is not None:
-        raise ReferenceValueError("A reference that begins with ${ has no end: close it with }, or write $${ for ${.")
+        raise BadReferenceError("A reference that begins with ${ has no end: close it with }, or write $${ for ${.")
     if not _PATH.fullmatch(mark["path"]):
-        raise ReferenceValueError(
+        raise BadReferenceError(
             f"{mark[0][:_SHOWN]!r} is no reference: write ${{step}} or ${{step.key.0}}, or $${{ for a plain ${{."
         )
     return mark["path"]
@@ -105,7 +107,7 @@ def _path(mark: re.Match[str]) -> str:
 def _follow(outputs: Mapping[str, Any], path: str) -> Any:  # noqa: ANN401
     step, *keys = path.split(".")
     if step not in outputs:
-        raise ReferenceValueError(f"${{{path}}} cannot be followed: there is no output of the step {step}.")
+        raise BadReferenceError(f"${{{path}}} cannot be followed: there is no output of the step {step}.")
     found = outputs[step]
     for place, key in enumerate(keys):
         if isinstance(found, Mapping) and key in found:
@@ -114,7 +116,7 @@ def _follow(outputs: Mapping[str, Any], path: str) -> Any:  # noqa: ANN401
             found = found[int(key)]
         else:
             at = ".".join((step, *keys[:place]))
-            raise ReferenceValueError(f"${{{path}}} cannot be followed: {at} has no {key}, it is {_described(found)}.")
+            raise BadReferenceError(f"${{{path}}} cannot be followed: {at} has no {key}, it is {_described(found)}.")
     return found
 
 
@@ -133,13 +135,13 @@ def _json(path: str, value: Any) -> str:  # noqa: ANN401
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (ValueError, TypeError, RecursionError) as error:
-        raise ReferenceValueError(f"${{{path}}} is no JSON value: judge that step's output more strictly.") from error
+        raise BadReferenceError(f"${{{path}}} is no JSON value: judge that step's output more strictly.") from error
 
 
 def _size(path: str, text: str) -> int:
     try:
         return len(text.encode())
     except UnicodeEncodeError as error:
-        raise ReferenceValueError(
+        raise BadReferenceError(
             f"${{{path}}} holds half a character: judge that step's output more strictly."
         ) from error

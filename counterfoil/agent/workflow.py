@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 from counterfoil.agent import strict_yaml
 from counterfoil.agent.checks import Checks, Json
 from counterfoil.agent.notes import Label
-from counterfoil.agent.references import ReferenceValueError, references, resolve
+from counterfoil.agent.references import BadReferenceError, references, resolve
 from indexer.errors import UserError
 from indexer.keccak import keccak
 
@@ -118,7 +118,7 @@ def _misplaced(step: Step, place: int, known: list[str]) -> list[str]:
     wrong = [f"{where}, id: another step has this id: rename one"] if step.id in known[:place] else []
     try:
         named = {path: path.partition(".")[0] for path in references(step.input)}
-    except ReferenceValueError as error:
+    except BadReferenceError as error:
         return [*wrong, f"{where}, input: {error}".rstrip(".")]
     for path, other in named.items():
         if other not in known:

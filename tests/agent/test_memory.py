@@ -91,6 +91,12 @@ def test_median_latency__of_a_category__is_of_what_worked_in_it(memory):
     assert (memory.median_latency("data:crypto-price"), memory.median_latency("none")) == (400, None)
 
 
+def test_category_of__a_service__is_what_own_runs_remember(memory):
+    assert memory.category_of(7) is None
+    memory.learn(lesson(1, service_id=7))
+    assert (memory.category_of(7), memory.category_of(8)) == ("data:crypto-price", None)
+
+
 def test_learn__in_a_broken_file__says_which(memory, tmp_path):
     (tmp_path / "agent").mkdir()
     (tmp_path / "agent" / "memory.sqlite").write_bytes(b"no database" * 500)

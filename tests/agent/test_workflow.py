@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterfoil.agent.references import MAX_RESOLVED, ReferenceValueError, references
+from counterfoil.agent.references import MAX_RESOLVED, BadReferenceError, references
 from counterfoil.agent.strict_yaml import MAX_BYTES
 from counterfoil.agent.workflow import MAX_STEPS, WorkflowError, dump, load, pinned, read, resolve
 
@@ -223,16 +223,16 @@ def test_resolve__of_references__takes_values_with_their_type_and_text_within_te
     ],
 )
 def test_resolve__of_a_path_that_is_not_there__says_what_is(value, words):
-    with pytest.raises(ReferenceValueError, match=words):
+    with pytest.raises(BadReferenceError, match=words):
         resolve(value, OUTPUTS)
 
 
 def test_resolve__of_many_references_to_a_large_output__is_refused():
     large = {"a": "x" * (MAX_RESOLVED // 2)}
     assert resolve(["${a}"], large) == [large["a"]]
-    with pytest.raises(ReferenceValueError, match=f"over {MAX_RESOLVED} bytes"):
+    with pytest.raises(BadReferenceError, match=f"over {MAX_RESOLVED} bytes"):
         resolve(["${a}"] * 10_000, large)
-    with pytest.raises(ReferenceValueError, match=f"over {MAX_RESOLVED} bytes"):
+    with pytest.raises(BadReferenceError, match=f"over {MAX_RESOLVED} bytes"):
         resolve("${a}" * 10_000, large)
 
 
@@ -242,7 +242,7 @@ def test_resolve__of_an_output_that_is_no_json__never_breaks(hostile):
     for _ in range(2000):
         deep = [deep]
     for value in ("${a}", "text ${a}"):
-        with pytest.raises(ReferenceValueError, match=r"\$\{a\}"):
+        with pytest.raises(BadReferenceError, match=r"\$\{a\}"):
             resolve(value, {"a": deep})
 
 
