@@ -134,13 +134,6 @@ class Memory:
         matches = ranked(_listings(lessons, newest), task, need)
         return [_learned(match, newest[match.listing.service_id]) for match in matches if match.label is not None]
 
-    def category_of(self, service_id: int) -> str | None:
-        """Give the category of a service that was tried; None where none was."""
-        query = "select category from lesson where service_id = ? limit 1"
-        with self._database.reading() as connection:
-            found = connection.execute(query, (service_id,)).fetchone() if connection else None
-        return None if found is None else str(found[0])
-
     def median_latency(self, category: str) -> int | None:
         """Give the median latency, in milliseconds, of what worked in a category; None where nothing did."""
         query = "select latency_ms from lesson where category = ? and worked"

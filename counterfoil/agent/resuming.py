@@ -26,8 +26,7 @@ def _concluded(desk: Desk, row: SessionRow) -> bool:
         return False
     workflow = read(run.workflow.encode(), f"of run {run.run_id}")
     named = next(one for one in workflow.steps if one.id == row.step_id)
-    market, _ = desk.markets.now()
-    driver = Driver(desk, job_of(run.run_id, workflow, named, step), market, lambda _: None)
+    driver = Driver(desk, job_of(run.run_id, workflow, named, step), lambda _: None)
     driver.conclude(row, session)
     return True
 

@@ -66,24 +66,23 @@ class Runner:
 
         Raises ChainError then, OverPolicyError where a hard cap leaves nothing to open, and OwnFaultError.
         """
-        market, _ = self._desk.markets.now()
-        driver = Driver(self._desk, job, market, self._opened)
+        driver = Driver(self._desk, job, self._opened)
         fresh = False
         for _ in range(MAX_DRAWS):
             try:
-                return self._go_on(job, market, driver, fresh=fresh)
+                return self._go_on(job, driver, fresh=fresh)
             except ReplacedError:
                 fresh = True
         raise ChainError(f"The chain replaced {MAX_DRAWS} sessions in a row: wait until it is calm, then run again.")
 
-    def _go_on(self, job: Job, market: Market, driver: Driver, *, fresh: bool) -> Done:
+    def _go_on(self, job: Job, driver: Driver, *, fresh: bool) -> Done:
         skipped: tuple[Skipped, ...] = ()
         while True:
             rows = [driver.drive(row) for row in self._rows(job)]
             if self._is_done(job, rows) or len(rows) >= MAX_SESSIONS:
                 return self._outcome(job, rows, skipped)
-            draw = self._draw(job, market) if fresh or not rows else self._next_of(rows[-1], job, market)
-            opened, skipped = self._open_next(job, market, draw)
+            draw = self._draw(job) if fresh or not rows else self._next_of(rows[-1], job)
+            opened, skipped = self._open_next(job, draw)
             if not opened:
                 return self._outcome(job, rows, skipped)
             fresh = False
@@ -99,7 +98,7 @@ class Runner:
 
     # --- the choice
 
-    def _open_next(self, job: Job, market: Market, draw: Draw | None) -> tuple[bool, tuple[Skipped, ...]]:
+    def _open_next(self, job: Job, draw: Draw | None) -> tuple[bool, tuple[Skipped, ...]]:
         """Open with the first service of the order that answers and may be paid; say which were skipped, and why.
 
         Raises OverPolicyError where only a hard cap stood in the way.
@@ -109,7 +108,7 @@ class Runner:
         while draw is not None and self._may_open():
             receipt = self._receipt(draw)
             try:
-                self._open(job, receipt, self._reached(market, receipt))
+                self._open(job, receipt, self._reached(receipt))
             except OverPolicyError as error:
                 refused, why = error, str(error)
             except NodeError as error:
@@ -122,8 +121,8 @@ class Runner:
             raise refused
         return False, skipped
 
-    def _draw(self, job: Job, market: Market) -> Draw:
-        snapshot = market.snapshot(job.category)
+    def _draw(self, job: Job) -> Draw:
+        snapshot = self._market().snapshot(job.category)
         policy = Policy.LOTTERY if job.pinned is None else Policy.PINNED
         nonce = self._desk.manager.draws(self._desk.address)
         request = Request(
@@ -131,10 +130,10 @@ class Runner:
         )
         return Draw(snapshot.as_of.block, snapshot.as_of.hash, request, snapshot.candidates, 0, ())
 
-    def _next_of(self, last: SessionRow, job: Job, market: Market) -> Draw | None:
+    def _next_of(self, last: SessionRow, job: Job) -> Draw | None:
         """The same draw after a session of it that failed or is to be compared, else a new one; None at its end."""
         if not last.failure and not job.try_both:
-            return self._draw(job, market)
+            return self._draw(job)
         receipt = self._desk.receipts.load(last.decision)
         return _after(_of(receipt), receipt, _why(last))[1]
 
@@ -151,8 +150,12 @@ class Runner:
             previous=self._desk.journal.last_decision(self._desk.address),
         )
 
-    def _reached(self, market: Market, receipt: Receipt) -> Place:
-        place = market.place(receipt.choice, receipt.snapshot_block)
+    def _market(self) -> Market:
+        """Whom to ask now: after a reorg the index, once it has caught up with the chain."""
+        return self._desk.markets.now()[0]
+
+    def _reached(self, receipt: Receipt) -> Place:
+        place = self._market().place(receipt.choice, receipt.snapshot_block)
         if place is None:
             raise NodeError("its node is not registered")
         self._desk.node(place.endpoint).probe()

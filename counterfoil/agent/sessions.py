@@ -15,7 +15,7 @@ from counterfoil.agent.forms import AnswerError, CallRequest, decode
 from counterfoil.agent.job import Job
 from counterfoil.agent.journal import CallRow, Outcome, SessionRow, SessionState
 from counterfoil.agent.judges import judge
-from counterfoil.agent.market import Market, ReplacedError
+from counterfoil.agent.market import ReplacedError
 from counterfoil.agent.memory import Lesson
 from counterfoil.agent.node_client import NodeClient, NodeError, NodeRefusedError
 from counterfoil.agent.notes import ToolNote
@@ -69,10 +69,9 @@ def see_that_we_are_online(chain: Chain, error: NodeError) -> None:
 class Driver:
     """Drives the sessions of one job."""
 
-    def __init__(self, desk: Desk, job: Job, market: Market, opened: Callable[[str], None]) -> None:
+    def __init__(self, desk: Desk, job: Job, opened: Callable[[str], None]) -> None:
         self._desk = desk
         self._job = job
-        self._market = market
         self._opened = opened
 
     def drive(self, row: SessionRow) -> SessionRow:
@@ -234,7 +233,7 @@ class Driver:
             )
             for call in calls
         ]
-        found = rate(results, self._market.median(row.category))
+        found = rate(results, self._desk.markets.now()[0].median(row.category))
         if found is None:
             return row
         ledger = self._desk.reputation

@@ -65,6 +65,13 @@ class Story:
         return records + self._play_together(sessions - before - 1)
 
     def _play_together(self, sessions: int) -> list[RunRecord]:
+        """Play until so many more sessions are opened: a draw that the moving chain refuses opens none."""
+        until, records = self._opened + sessions, list[RunRecord]()
+        while self._opened < until:
+            records += self._play_round(until - self._opened)
+        return records
+
+    def _play_round(self, sessions: int) -> list[RunRecord]:
         tickets = Tickets(sessions)
         with ThreadPoolExecutor(AGENTS) as pool:
             played = pool.map(lambda position: self._play_agent(position, tickets), range(AGENTS))

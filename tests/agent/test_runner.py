@@ -208,7 +208,7 @@ def test_run__that_may_open_nothing__opens_nothing(scene):
 
 def test_run__in_an_empty_category__says_so(scene):
     scene.node("olga")
-    record = run(scene.desk("alice", scene.follow()), category="llm:completion")
+    record = run(scene.desk("alice", scene.follow()), category="data:weather")
     assert record["status"] == "failed"
     assert "there are no routable candidates" in record["reason"]
 
