@@ -18,7 +18,8 @@ SHOWN = 4
 class PlannedStep:
     """A step as it would go now; amounts are base units, `order` the first services of its draw with their prices.
 
-    `refused` says why nothing would be opened with the first of them, "" where it would be.
+    `deposit` is what all of its sessions may take at the price of the first, and `refused` says why nothing would be
+    opened with that one, "" where it would be.
     """
 
     step_id: str
@@ -95,7 +96,8 @@ def _step(desk: Desk, workflow: Workflow, step: Step, position: int) -> PlannedS
 def _reservation(workflow: Workflow, step: Step, price: int, operator: str) -> Reservation:
     run_id = f"plan of {workflow.name}"
     day = datetime.now(UTC).date()
-    return Reservation(f"{run_id}/{step.id}", run_id, operator, price, step.calls, price * step.calls, day)
+    calls = step.calls * (2 if step.try_both else 1)
+    return Reservation(f"{run_id}/{step.id}", run_id, operator, price, calls, price * calls, day)
 
 
 def _refused(desk: Desk, workflow: Workflow, step: Step, reservation: Reservation) -> str:
@@ -103,6 +105,7 @@ def _refused(desk: Desk, workflow: Workflow, step: Step, reservation: Reservatio
         check(capped(desk.policy, workflow.budget), desk.spending, reservation)
     except OverPolicyError as error:
         return str(error)
-    if step.budget is not None and reservation.deposit > step.budget:
-        return f"a deposit of {reservation.deposit} is above the step's budget of {step.budget}"
+    deposit = reservation.price_per_call * step.calls
+    if step.budget is not None and deposit > step.budget:
+        return f"a deposit of {deposit} is above the step's budget of {step.budget}"
     return ""

@@ -1,11 +1,28 @@
-"""What a wallet left behind: sessions whose node did not settle are ended, rated and attested once they may be."""
+"""What a wallet left behind: runs that were cut off, and sessions whose node did not settle."""
+
+from collections.abc import Callable
+from contextlib import suppress
 
 from counterfoil.agent.desk import Desk
-from counterfoil.agent.journal import SessionRow
+from counterfoil.agent.journal import BusyRunError, RunRow, SessionRow
+from counterfoil.agent.runner import Runner
 from counterfoil.agent.sessions import Driver
 from counterfoil.agent.workflow import read
-from counterfoil.agent.workflows import job_of
+from counterfoil.agent.workflows import WorkflowRunner, job_of
 from counterfoil.chain.contracts import SessionState, SessionStatus
+
+
+def go_on(desk: Desk, say: Callable[[str], None]) -> list[RunRow]:
+    """Go on with every run that was cut off, but for those that another process makes; give their ends.
+
+    Raises ChainError where the chain cannot be asked: the runs stay as they are.
+    """
+    runner = WorkflowRunner(desk, Runner(desk), say)
+    ended = []
+    for row in desk.journal.unfinished(desk.address):
+        with suppress(BusyRunError):
+            ended.append(runner.go(row))
+    return ended
 
 
 def conclude_closed(desk: Desk) -> list[str]:

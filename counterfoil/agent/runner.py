@@ -236,7 +236,7 @@ class Runner:
         answers = self._answers(kept)
         worked = len(answers) == len(job.requests)
         outputs: tuple[Any, ...] = tuple(answers[item].output for item in sorted(answers)) if worked else ()
-        return Done(worked, outputs, tuple(rows), skipped, self._reason(worked, rows, skipped))
+        return Done(worked, outputs, tuple(rows), skipped, _reason(kept if worked else [], rows, skipped))
 
     def _best(self, job: Job, rows: Sequence[SessionRow]) -> list[SessionRow]:
         """The session whose answers a judge liked best, then the faster one, of those that worked."""
@@ -249,12 +249,15 @@ class Runner:
         mean = sum(scores) // len(scores) if scores else 0
         return -mean, sum(call.latency_ms for call in calls), row.position
 
-    def _reason(self, worked: bool, rows: Sequence[SessionRow], skipped: Sequence[Skipped]) -> str:
-        if worked:
-            return f"served by service {', '.join(str(row.service_id) for row in rows)}"
-        failures = [f"service {row.service_id}: {row.failure}" for row in rows if row.failure]
-        failures += [f"service {skip.service_id}: {skip.reason}" for skip in skipped]
-        return "; ".join(dict.fromkeys(failures)) or "no session was opened"
+
+def _reason(kept: Sequence[SessionRow], rows: Sequence[SessionRow], skipped: Sequence[Skipped]) -> str:
+    """Who served a job, or why nobody did."""
+    if kept:
+        served = ", ".join(str(row.service_id) for row in kept if not row.failure)
+        return f"served by service {served}"
+    failures = [f"service {row.service_id}: {row.failure}" for row in rows if row.failure]
+    failures += [f"service {skip.service_id}: {skip.reason}" for skip in skipped]
+    return "; ".join(dict.fromkeys(failures)) or "no session was opened"
 
 
 def capped(policy: SpendPolicy, per_run: int | None) -> SpendPolicy:

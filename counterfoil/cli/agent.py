@@ -14,7 +14,7 @@ from counterfoil.agent.desk import Desk, open_desk
 from counterfoil.agent.journal import RunRow
 from counterfoil.agent.plan import Plan, plan
 from counterfoil.agent.record import RunRecord, SessionRecord, record_of
-from counterfoil.agent.resuming import conclude_closed
+from counterfoil.agent.resuming import conclude_closed, go_on
 from counterfoil.agent.runner import Runner
 from counterfoil.agent.workflow import Workflow, load
 from counterfoil.agent.workflows import DONE, WorkflowRunner
@@ -23,6 +23,7 @@ from counterfoil.cli.lazy import LazyGroup
 from counterfoil.cli.options import Common, example, with_settings
 from counterfoil.cli.output import amount, print_json, print_pairs, print_table, say, short
 from counterfoil.cli.signing import Signing, account, ask_first, see_that_somebody_is_there, signing
+from counterfoil.routing.reasons import plural
 from indexer.errors import UserError
 from indexer.settings import Settings
 
@@ -108,15 +109,13 @@ def resume(common: Common) -> None:
     """Go on with every run that was cut off, and end the sessions whose node did not settle."""
     with at_desk(common) as desk:
         ended = conclude_closed(desk)
-        runner = WorkflowRunner(desk, Runner(desk), _saying(common))
-        done = [runner.go(row) for row in desk.journal.unfinished(desk.address)]
-        records = [record_of(desk.journal, row) for row in done]
+        records = [record_of(desk.journal, row) for row in go_on(desk, _saying(common))]
     if common.json:
         print_json({"runs": records, "sessions_ended": ended})
         return
     for record in records:
         show_record(record)
-    say(f"{len(records)} runs gone on with, {len(ended)} sessions ended.")
+    say(f"{plural(len(records), 'run')} gone on with, {plural(len(ended), 'session')} ended.")
 
 
 def spend(desk: Desk, workflow: Workflow, common: Common, how: Signing) -> None:

@@ -33,7 +33,7 @@ def runs(common: Common, limit: int) -> None:
     print_table(
         columns,
         (
-            (one["run_id"], one["workflow"], one["status"], one["started"], amount(one["paid"]), one["reason"])
+            (one["run_id"], one["workflow"], one["status"], one["started"][:19], amount(one["paid"]), one["reason"])
             for one in records
         ),
     )

@@ -9,7 +9,7 @@ import click
 
 from counterfoil.agent.desk import FOLDER, Desk
 from counterfoil.agent.record import record_of
-from counterfoil.agent.resuming import conclude_closed
+from counterfoil.agent.resuming import conclude_closed, go_on
 from counterfoil.agent.runner import Runner
 from counterfoil.agent.schedule import Schedules, cron, every
 from counterfoil.agent.workflow import load
@@ -58,7 +58,7 @@ def schedule(
             raise UserError("There is no schedule: name a workflow with --every or --cron.")
         if not yes:
             ask_first(f"Spend from {desk.address} whenever one of {len(schedules.entries())} schedules is due?")
-        _go_on(desk)
+        _tidy(desk)
         for entry in schedules.entries():
             say(f"{entry.schedule_id}: {entry.workflow}, {entry.when}, next {entry.next_run}")
         schedules.serve(lambda path: _make(desk, Path(path), common), stop)
@@ -98,19 +98,22 @@ def _add(schedules: Schedules, workflow: Path, interval: str | None, line: str |
     schedules.add(schedule_id or name, workflow, trigger)
 
 
-def _go_on(desk: Desk) -> None:
-    conclude_closed(desk)
-    runner = WorkflowRunner(desk, Runner(desk), say)
-    for row in desk.journal.unfinished(desk.address):
-        say(f"Going on with run {row.run_id}")
-        runner.go(row)
+def _tidy(desk: Desk) -> None:
+    """End what was left behind. What is in the way of that is in the way of runs too, and said when they are made."""
+    try:
+        conclude_closed(desk)
+        for row in go_on(desk, say):
+            say(f"Run {row.run_id} was gone on with: {row.status}")
+    except IndexerError as error:
+        say(f"What was left behind is left for later: {error}")
 
 
 def _make(desk: Desk, path: Path, common: Common) -> None:
     """One run. A fault is said, and the next run is made all the same."""
     runner = WorkflowRunner(desk, Runner(desk), (lambda _: None) if common.json else say)
     try:
-        _go_on(desk)
+        desk.chain.head()  # no run is begun that could do nothing
+        _tidy(desk)
         record = record_of(desk.journal, runner.go(runner.start(load(path))))
     except IndexerError as error:
         say(f"This run did not end: {error}")
