@@ -1,5 +1,6 @@
 """Run the demo: `python -m counterfoil.demo`, or `make demo`."""
 
+import json
 import os
 import shutil
 import signal
@@ -8,12 +9,15 @@ import time
 from pathlib import Path
 
 import click
+from eth_account import Account
 from rich.console import Console
 
 from counterfoil.audit.model import Outcome
 from counterfoil.audit.opening import open_auditor
 from counterfoil.audit.range import RangeAudit, audit_range
+from counterfoil.chain.keys import OWN
 from counterfoil.demo import report, stage
+from counterfoil.demo.cast import user_account
 from counterfoil.demo.nodes import BIN
 from counterfoil.demo.processes import Processes, answers, end_left, free_ports
 from counterfoil.demo.story import Story
@@ -27,6 +31,7 @@ MARK = "DEMO"
 CHAIN_PORT = 8545
 API_PORT = 8700
 CATCH_UP_SECONDS = 60
+PASSWORD = "demo"  # noqa: S105 - of the demo's own keystore
 
 
 @click.command()
@@ -109,14 +114,23 @@ def keep_running(console: Console, processes: Processes, environment: dict[str, 
     processes.start("api", [str(BIN / "counterfoil"), "serve", "--port", str(api_port)])
     processes.wait("api", lambda: answers(api_port))
     home, rpc = environment["COUNTERFOIL_HOME"], environment["COUNTERFOIL_RPC_URL"]
+    keystore = write_keystore(Path(home))
     processes.keep()
     stop = "make demo-stop" if Path(home) == HOME else f"python -m counterfoil.demo --stop --home {home}"
     console.print(
         f"\nLeft running: chain at {rpc}, API at http://127.0.0.1:{api_port}. For the commands of the README:\n"
         f"  export COUNTERFOIL_HOME={home} COUNTERFOIL_RPC_URL={rpc}\n"
+        f"  export {OWN.keystore}={keystore} {OWN.password}={PASSWORD} COUNTERFOIL_AGENT_ALLOW_PRIVATE=yes\n"
         f"End it with:\n  {stop}",
         soft_wrap=True,
     )
+
+
+def write_keystore(home: Path) -> Path:
+    """Write the key of the demo's user, who has gas and test tokens; it guards nothing but those."""
+    path = home / "user.json"
+    path.write_text(json.dumps(Account.encrypt(user_account().key, PASSWORD, iterations=2)))
+    return path
 
 
 def empty(home: Path) -> None:

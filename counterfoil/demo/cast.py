@@ -78,7 +78,7 @@ CALLS = 2
 
 
 def account(index: int) -> LocalAccount:
-    """The development account of that number: 0 deploys, 1 to 12 operate, 13 to 17 are agents."""
+    """The development account of that number: 0 deploys, 1 to 12 operate, 13 to 17 are agents, 18 is its user's."""
     Account.enable_unaudited_hdwallet_features()
     made: LocalAccount = Account.from_mnemonic(MNEMONIC, account_path=f"m/44'/60'/0'/0/{index}")
     return made
@@ -92,3 +92,8 @@ def operator_account(position: int) -> LocalAccount:
 def agent_account(position: int) -> LocalAccount:
     """The account of an agent, counted from 0."""
     return account(1 + len(OPERATORS) + position)
+
+
+def user_account() -> LocalAccount:
+    """The account of whoever plays with a demo that was kept."""
+    return account(1 + len(OPERATORS) + AGENTS)

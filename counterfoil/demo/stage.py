@@ -17,13 +17,14 @@ from counterfoil.demo.cast import (
     TOKEN,
     agent_account,
     operator_account,
+    user_account,
 )
 from counterfoil.demo.nodes import BIN, start_nodes
 from counterfoil.demo.processes import Processes, answers, free_ports
 from indexer.errors import UserError
 from indexer.settings import Settings
 
-WALLET = 1000 * TOKEN
+WALLET = 10_000 * TOKEN
 UNLIMITED = 2**255
 CHAIN_ID = 31337
 PACKAGES = Path("node_modules") / "@foundry-rs"
@@ -53,7 +54,7 @@ def anvil_binary() -> str:
 
 def start_chain(processes: Processes, port: int) -> None:
     """Start anvil with one block per transaction."""
-    accounts = str(1 + len(OPERATORS) + AGENTS)
+    accounts = str(1 + len(OPERATORS) + AGENTS + 1)
     command = [anvil_binary(), "--port", str(port), "--accounts", accounts, "--mnemonic", MNEMONIC, "--silent"]
     processes.start("chain", command)
     processes.wait("chain", lambda: answers(port))
@@ -80,10 +81,10 @@ def register(chain: Chain, ports: tuple[int, ...]) -> None:
 
 
 def fund_agents(chain: Chain) -> None:
-    """Give every agent tokens, and let the session manager take deposits."""
+    """Give every agent, and the demo's user, tokens, and let the session manager take deposits."""
     token = Token(chain, chain.deployment.contracts["TestToken"].address)
-    for position in range(AGENTS):
-        fund(chain, token, agent_account(position), SessionManager(chain).address, WALLET)
+    for account in (*map(agent_account, range(AGENTS)), user_account()):
+        fund(chain, token, account, SessionManager(chain).address, WALLET)
 
 
 def fund(chain: Chain, token: Token, account: LocalAccount, spender: str, amount: int) -> None:

@@ -61,4 +61,7 @@ def demo(tmp_path_factory):
     stopped = subprocess.run(
         [*DEMO, "--stop", "--home", str(home)], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    assert re.findall(r"earlier demo's (\w+)", stopped.stdout) == ["api", "nodes", "index", "chain"]
+    ended = re.findall(r"earlier demo's (\S+)", stopped.stdout)
+    assert (ended[0], ended[-2:]) == ("api", ["index", "chain"])
+    assert sum(name.startswith("node-") for name in ended) == 11
+    assert sum(name.startswith("service-") for name in ended) == 6
