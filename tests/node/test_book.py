@@ -162,13 +162,13 @@ def test_scanned__at_first_is_unknown_and_then_what_was_set(book):
 
 
 def test_book__that_another_process_holds__is_refused_with_a_sentence(book, tmp_path):
-    with pytest.raises(LockedError, match="Another process serves this node with the book .*: stop it first"):
+    with pytest.raises(LockedError, match=r"Another process serves this node with the book .*: stop it first"):
         VoucherBook(tmp_path / "vouchers.sqlite")
 
 
 def test_book__of_another_chain__is_refused(tmp_path):
     VoucherBook(tmp_path / "one.sqlite", "node 1 of chain 5").close()
-    with pytest.raises(BookError, match="is of another chain or node .node 1 of chain 5.: move it away"):
+    with pytest.raises(BookError, match=r"is of another chain or node .node 1 of chain 5.: move it away"):
         VoucherBook(tmp_path / "one.sqlite", "node 1 of chain 6")
     VoucherBook(tmp_path / "one.sqlite", "node 1 of chain 5").close()
 

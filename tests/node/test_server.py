@@ -1,12 +1,8 @@
 """Which calls a node takes, over real HTTP on a real chain."""
 
-import threading
-
-import httpx
 import pytest
 
 from tests.support.caller import Caller, error
-from tests.support.upstream import streaming
 
 MAX_BODY = 2**20
 
