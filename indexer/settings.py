@@ -28,6 +28,7 @@ VARIABLES: Final = {
     "COUNTERFOIL_KEYSTORE": "The encrypted keystore file of the account that signs.",
     "COUNTERFOIL_KEYSTORE_PASSWORD": "The keystore's password; where it is not set, it is asked for.",
     "COUNTERFOIL_PRIVATE_KEY": "A private key instead of a keystore, for tests and development chains.",
+    "COUNTERFOIL_UPSTREAM_AUTHORIZATION": "What `counterfoil node serve` sends its upstreams as `Authorization`.",
     "COUNTERFOIL_PROFILE": "The budget of the contracts' stateful tests: dev, ci or nightly.",
 }
 """Variables with our prefix that are no settings: they never stand in a file or an argument."""
@@ -35,6 +36,7 @@ VARIABLES: Final = {
 _MAX_FILE_BYTES = 64 * 2**10
 _CLOSE = 0.75
 _DEEPEST = 100_000
+_CATEGORY = re.compile(r"[a-z0-9][a-z0-9.:-]{0,63}", re.ASCII)
 _ADDRESS = re.compile(r"(?:(?P<host>[A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\]):)?(?P<port>\d{1,5})", re.ASCII)
 
 
@@ -62,6 +64,30 @@ def _websocket_url(url: str) -> str:
     if url and not _is_url(url, ("ws", "wss")):
         raise PydanticCustomError("rpc_websocket_url", "give a URL such as ws://127.0.0.1:8545, or nothing")
     return url
+
+
+def _is_plain_http(url: str) -> bool:
+    return _is_url(url, ("http", "https")) and not any(mark in url for mark in "?#@")
+
+
+def _upstream_pairs(given: str) -> list[tuple[str, str]]:
+    """Split CATEGORY=URL pairs; a bare URL, which is for every category, has the category ""."""
+    parts = [part.strip() for part in given.split(",")] if given else []
+    pairs = [("", "", part) if part.startswith(("http://", "https://")) else part.partition("=") for part in parts]
+    return [(category, url) for category, _, url in pairs]
+
+
+def _upstreams(given: str) -> str:
+    pairs = _upstream_pairs(given)
+    categories = [category for category, _ in pairs]
+    known = categories == [""] or all(_CATEGORY.fullmatch(category) for category in categories)
+    if not known or len({*categories}) < len(pairs) or not all(_is_plain_http(url) for _, url in pairs):
+        raise PydanticCustomError(
+            "upstreams",
+            "give one URL such as http://127.0.0.1:8000, or CATEGORY=URL pairs separated by commas, each category "
+            "once, the URLs without user, password, ? and #",
+        )
+    return given
 
 
 def _finality(given: object) -> object:
@@ -147,7 +173,46 @@ class Settings(BaseSettings):
     """After so long without a sign of the loop /health answers 503, and after so long without an answer of the node
     /ready does."""
     log_format: Literal["text", "json"] = "text"
-    """How `counterfoil index run` reports on stderr: sentences, or one JSON object a line."""
+    """How `counterfoil index run` and `counterfoil node serve` report on stderr: sentences, or one JSON object a
+    line."""
+    node_upstreams: Annotated[str, AfterValidator(_upstreams)] = Field(
+        "", examples=["data:crypto-price=http://127.0.0.1:8000,llm:completion=http://127.0.0.1:8001/v1"]
+    )
+    """Where a node's calls go: one URL for every category, or CATEGORY=URL pairs separated by commas. A session of
+    another category is refused. Credentials for them stand in COUNTERFOIL_UPSTREAM_AUTHORIZATION."""
+    node_listen: Annotated[str, AfterValidator(_listen)] = Field("127.0.0.1:8600", examples=["0.0.0.0:8600"])
+    """HOST:PORT where `counterfoil node serve` takes calls. Without a host it is 127.0.0.1, port 0 takes any free
+    one."""
+    node_confirmations: int = Field(default=1, ge=0, le=64)
+    """How many blocks below the head a session, and the deposit that a call needs, must stand already. On a chain that
+    makes a block only for a transaction use 0: no second block would come."""
+    node_max_calls: int = Field(default=64, ge=1, le=4096)
+    """How many calls a node serves at a time; one more is refused as `overloaded`."""
+    node_max_body_bytes: int = Field(default=2**20, ge=2**10, le=64 * 2**20)
+    """The largest body of a call."""
+    node_max_answer_bytes: int = Field(default=8 * 2**20, ge=2**10, le=256 * 2**20)
+    """The largest answer of an upstream: a larger one is no answer and charges nothing. Every call in flight may take
+    so much memory."""
+    node_upstream_seconds: float = Field(default=60, gt=0, le=3600)
+    """How long an upstream may take until the first byte of its answer's body."""
+    node_call_seconds: float = Field(default=600, gt=0, le=86_400)
+    """How long an upstream may take for its whole answer, and how long the node gives it to a client that reads
+    slowly."""
+    node_stop_seconds: float = Field(default=30, gt=0, le=3600)
+    """How long calls in flight may go on after SIGTERM."""
+    node_watch_seconds: float = Field(default=2, gt=0, le=60)
+    """How often a node looks at the chain for sessions to settle."""
+    node_settle_margin_seconds: int = Field(default=300, ge=0, le=86_400)
+    """How long before it expires a session with served calls is settled; never more than a quarter of what was left of
+    the session when the node first saw it."""
+    node_settle_above: int = Field(default=0, ge=0, le=2**128 - 1)
+    """When all unsettled vouchers of a node together pass this, in base units, the largest are settled until they do
+    not; 0 is no limit."""
+    node_coordinator: Annotated[str, AfterValidator(_api_url)] = Field("", examples=["https://coordinator.example"])
+    """The URL below which signed heartbeats are posted, at /telemetry/heartbeat; without it they are only answered at
+    /heartbeat."""
+    node_heartbeat_seconds: float = Field(default=30, ge=1, le=3600)
+    """How often a heartbeat is made."""
 
     def rpc_urls(self) -> tuple[str, ...]:
         """Give the URLs of `rpc_url`, in their order."""
@@ -163,8 +228,15 @@ class Settings(BaseSettings):
 
     def listen_address(self) -> tuple[str, int] | None:
         """Give the host and port of `listen`, None where nothing listens."""
-        found = _ADDRESS.fullmatch(self.listen)
-        return None if found is None else ((found["host"] or "127.0.0.1").strip("[]"), int(found["port"]))
+        return _host_and_port(self.listen)
+
+    def node_address(self) -> tuple[str, int]:
+        """Give the host and port of `node_listen`."""
+        return _host_and_port(self.node_listen) or ("127.0.0.1", 0)
+
+    def upstreams(self) -> dict[str, str]:
+        """Give the upstream URLs of `node_upstreams` by category; the one of every category under ""."""
+        return dict(_upstream_pairs(self.node_upstreams))
 
     def deployment_path(self) -> Path:
         """Give the deployment file: the one that is set, else the only one in `home`/deployments.
@@ -194,6 +266,10 @@ class Settings(BaseSettings):
             "rpc_websocket_url": without_secrets(self.rpc_websocket_url) if self.rpc_websocket_url else "",
             "database": _shown_database(self.database),
             "api": without_secrets(self.api) if self.api else "",
+            "node_upstreams": ",".join(
+                f"{category}={without_secrets(url)}".lstrip("=") for category, url in self.upstreams().items()
+            ),
+            "node_coordinator": without_secrets(self.node_coordinator) if self.node_coordinator else "",
         }
 
 
@@ -252,6 +328,11 @@ def variable_of(name: str) -> str:
 def _place(name: str, origin: str) -> str:
     named = {"flag": flag_of(name), "environment": variable_of(name)}
     return named.get(origin, f"{name} in {origin}")
+
+
+def _host_and_port(listen: str) -> tuple[str, int] | None:
+    found = _ADDRESS.fullmatch(listen)
+    return None if found is None else ((found["host"] or "127.0.0.1").strip("[]"), int(found["port"]))
 
 
 def _shown_database(given: str) -> str:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from counterfoil.agent.endpoint import EndpointError, resolve
-from counterfoil.node.server import voucher_headers
 from counterfoil.node.vouchers import Voucher
+from counterfoil.node.wire import voucher_headers
 from indexer.http import BoundedHttp, EncodedError, HttpAnswer, HttpError, OutOfTimeError, TooLargeError
 
 MAX_ANSWER = 2**20

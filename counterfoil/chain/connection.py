@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from eth_abi.abi import decode
 from eth_abi.exceptions import DecodingError
@@ -93,6 +93,10 @@ class Chain:
     def head(self) -> Block:
         """The latest block."""
         return self._block("latest", "The latest block")
+
+    def final(self, tag: Literal["finalized", "safe"]) -> Block:
+        """The newest block that the chain calls so. Raises ChainError where it names none."""
+        return self._block(tag, f"The {tag} block")
 
     def call(self, function: Any, at: int | None = None, gas: int | None = None) -> Any:  # noqa: ANN401
         """Call a view as of a block's end (None: the latest), with so much gas (None: the RPC's own limit)."""

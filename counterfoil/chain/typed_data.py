@@ -21,6 +21,12 @@ _EXPERIENCE: Final = (
 )  # fmt: skip
 
 
+_FAILURE: Final = (
+    ("sessionId", "bytes32"), ("calls", "uint256"), ("request", "bytes32"), ("status", "uint16"), ("reason", "string"),
+)  # fmt: skip
+_HEARTBEAT: Final = (("nodeId", "uint256"), ("sentAt", "uint256"), ("digest", "bytes32"))
+
+
 @dataclass(frozen=True, slots=True)
 class TypedData:
     """One message for one contract on one chain."""
@@ -70,6 +76,25 @@ def experience(chain_id: int, ledger: str, record: ExperienceRecord) -> TypedDat
     names = (name for name, _ in _EXPERIENCE)
     message = dict(zip(names, record.as_tuple(), strict=True))
     return TypedData("Experience", chain_id, ledger, _EXPERIENCE, message)
+
+
+def failure(
+    chain_id: int, manager: str, session_id: str, calls: int, request: str, status: int, reason: str
+) -> TypedData:
+    """An operator's word that the call of that number and request digest was not served and charges nothing.
+
+    `status` is the HTTP status that the node answered with. No contract reads it: it is evidence for people.
+    """
+    message = {
+        "sessionId": word(session_id), "calls": calls, "request": word(request), "status": status, "reason": reason,
+    }  # fmt: skip
+    return TypedData("Failure", chain_id, manager, _FAILURE, message)
+
+
+def heartbeat(chain_id: int, registry: str, node_id: int, sent_at: int, digest: str) -> TypedData:
+    """An operator's report on its node at `sent_at` (seconds); `digest` is keccak256 of its canonical JSON."""
+    message = {"nodeId": node_id, "sentAt": sent_at, "digest": word(digest)}
+    return TypedData("Heartbeat", chain_id, registry, _HEARTBEAT, message)
 
 
 @dataclass(frozen=True, slots=True)

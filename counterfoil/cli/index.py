@@ -1,11 +1,6 @@
 """`counterfoil index`: fill the index, follow the chain, rebuild, compare."""
 
-import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
-from types import FrameType
 
 import click
 import structlog
@@ -15,6 +10,7 @@ from counterfoil.cli import logs, progress
 from counterfoil.cli.options import Common, answering, asking, common, example, with_settings
 from counterfoil.cli.output import print_json, print_pairs, say
 from counterfoil.cli.output import short as shortened
+from counterfoil.cli.signals import stopped_by_signals
 from indexer import service
 from indexer.notices import all_of
 from indexer.settings import Settings
@@ -29,7 +25,7 @@ def index() -> None:
 @index.command(epilog=example("counterfoil index run", "counterfoil index run --follow --log-format json"))
 @click.option("--follow", is_flag=True, help="Go on following the chain until interrupted.")
 @click.option("--wait", is_flag=True, help="Stand by while another process writes, and take over from it.")
-@with_settings(*(name for name in Settings.model_fields if name != "api"))
+@with_settings(*(name for name in Settings.model_fields if not name.startswith(("api", "node_"))))
 def run(common: Common, follow: bool, wait: bool) -> None:
     """Catch up with the chain, and follow it where asked to.
 
@@ -40,7 +36,7 @@ def run(common: Common, follow: bool, wait: bool) -> None:
     logs.configure(settings.log_format)
     with logs.logged_failures(settings.log_format):
         _announce(common, follow)
-        with progress.shown(as_bar=settings.log_format == "text") as shown, _stopped_by_signals() as stop:
+        with progress.shown(as_bar=settings.log_format == "text") as shown, stopped_by_signals() as stop:
             observer = all_of(logs.Reporter(), shown)
             result = service.index_run(settings, follow, observer, stop=stop, wait=wait)
     summary = _summary(result)
@@ -154,24 +150,3 @@ def _uncompared(result: service.Comparison) -> str:
     if result.raw_logs_from == result.first_block:
         return ""
     return f"; raw logs were not compared before block {result.raw_logs_from}, where they are no longer kept"
-
-
-@contextmanager
-def _stopped_by_signals() -> Iterator[threading.Event]:
-    stop = threading.Event()
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    def ask_to_stop(_signal: int, _frame: FrameType | None) -> None:
-        stop.set()
-        restore()  # whoever asks twice does not want to wait
-
-    for number in before:
-        signal.signal(number, ask_to_stop)
-    try:
-        yield stop
-    finally:
-        restore()

@@ -49,6 +49,7 @@ node = LazyGroup(
         "pause-service": "counterfoil.cli.node_services:pause_service",
         "register": "counterfoil.cli.node:register",
         "resume-service": "counterfoil.cli.node_services:resume_service",
+        "serve": "counterfoil.cli.node_serve:serve",
         "set-endpoint": "counterfoil.cli.node:set_endpoint",
         "set-price": "counterfoil.cli.node_services:set_price",
         "settle": "counterfoil.cli.node_settle:settle",
@@ -58,7 +59,7 @@ node = LazyGroup(
         "unstake": "counterfoil.cli.node_stake:unstake",
         "withdraw": "counterfoil.cli.node_stake:withdraw",
     },
-    help="Show a node, and do what its operator does: register, stake, list services, settle, withdraw.",
+    help="Show a node, and do what its operator does: register, stake, list services, serve, settle, withdraw.",
 )
 
 

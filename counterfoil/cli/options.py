@@ -22,7 +22,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _ADDRESS: Final = re.compile(r"0x[0-9a-fA-F]{40}")
-_SHORT: Final = {"rpc_url": "--rpc"}
+_SHORT: Final = {"rpc_url": "--rpc", "node_upstreams": "--upstream"}
+_REPEATED: Final = {"node_upstreams"}
 _PLACES: Final = ("home", "rpc_url", "database", "deployment")
 
 
@@ -65,7 +66,14 @@ def _setting_option(name: str) -> Callable[[Callable[..., R]], Callable[..., R]]
         kind = click.Choice(get_args(field.annotation))
     flags = [_SHORT[name], flag_of(name)] if name in _SHORT else [flag_of(name)]
     first_sentence = " ".join((field.description or "").split()).split(". ")[0].removesuffix(".") + "."
+    if name in _REPEATED:
+        first_sentence += " May be given several times."
+        return click.option(*flags, name, multiple=True, callback=_joined, help=first_sentence)
     return click.option(*flags, name, type=kind, help=first_sentence)
+
+
+def _joined(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> str | None:
+    return ",".join(given) or None
 
 
 common = with_settings(*_PLACES)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -65,7 +66,9 @@ def writer_lock(engine: Engine, label: str, patience: Patience | None = None) ->
     Gives the session to write in, None where any will do. Raises LockedError when somebody else holds it, at once or
     when `patience` is over.
     """
-    lock = WriterSession(engine, label) if engine.dialect.name == "postgresql" else _FileLock(engine, label)
+    locked = partial(_locked, label)
+    sqlite = engine.dialect.name == "sqlite"
+    lock = FileLock(Path(f"{engine.url.database}.lock"), locked) if sqlite else WriterSession(engine, label)
     try:
         while True:
             try:
@@ -92,21 +95,25 @@ def _locked(label: str, holder: Holder | None) -> LockedError:
 # --- SQLite
 
 
-class _FileLock:
-    def __init__(self, engine: Engine, label: str) -> None:
-        self._label = label
-        self._file = _open(Path(f"{engine.url.database}.lock"))
+class FileLock:
+    """The lock of a file beside a SQLite database; `locked` makes the error that names who holds it."""
+
+    def __init__(self, path: Path, locked: Callable[[Holder | None], LockedError]) -> None:
+        self._locked = locked
+        self._file = _open(path)
         self._held = False
 
     def take(self) -> None:
+        """Take the lock. Raises LockedError when another process, or another lock of this one, holds it."""
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise _locked(self._label, self._holder()) from None
+            raise self._locked(self._holder()) from None
         self._held = True
         self._write(this_process().note())
 
     def release(self) -> None:
+        """Let go of the lock, and close its file."""
         if self._held:
             self._write("")
         self._file.close()
@@ -127,8 +134,8 @@ def _open(path: Path) -> IO[bytes]:
         return path.open("ab+")
     except OSError as error:
         raise StoreError(
-            f"The lock file {path} cannot be opened ({error.strerror}): let this user write to its folder, or use "
-            "another COUNTERFOIL_DATABASE."
+            f"The lock file {path} cannot be opened ({error.strerror}): let this user write to its folder, or, for "
+            "an index, use another COUNTERFOIL_DATABASE."
         ) from None
 
 

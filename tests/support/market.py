@@ -5,11 +5,15 @@ import threading
 from contextlib import ExitStack, contextmanager
 
 import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+from starlette.routing import Route
 
 from counterfoil.agent.desk import desk
 from counterfoil.chain.connection import Chain, connect
-from counterfoil.node.node import Node, UpstreamError
-from counterfoil.node.server import create_app
+from counterfoil.node.node import open_node
+from counterfoil.node.serving import bind, serve, url_of
 from counterfoil.receipt_store import ReceiptStore
 from indexer.query import open_store
 from indexer.service import index_run
@@ -22,9 +26,23 @@ def echo(body):
     return json.dumps({"echo": body.decode()}).encode()
 
 
+class BrokenError(Exception):
+    """What a service that fails raises."""
+
+
 def broken(_):
     """A service that fails."""
-    raise UpstreamError("broken on purpose")
+    raise BrokenError("broken on purpose")
+
+
+def service(answer):
+    """An HTTP service of a function from body to body; where that raises, the server answers 500."""
+
+    async def call(request):
+        answered = await run_in_threadpool(answer, await request.body())
+        return Response(answered, media_type="application/json")
+
+    return Starlette(routes=[Route("/{rest:path}", call, methods=["GET", "POST"])])
 
 
 class _Server(uvicorn.Server):
@@ -64,18 +82,32 @@ class Market:
         self.nodes = {}
         self._stack = stack
 
-    def node(self, operator, price=100, stake=5_000_000, upstream=echo, up=True, category=CATEGORY):
-        """Register a node and serve it (unless it is down); gives its service_id."""
+    def node(self, operator, price=100, stake=5_000_000, upstream=echo, up=True, category=CATEGORY, **settings):
+        """Register a node and serve it (unless it is down); gives its service_id.
+
+        `upstream` is a function from body to body, or the URL of a service; `settings` are changes for the node alone.
+        """
         node_id = self.world.registry.node_count() + 1
         service_id = self.world.node(operator, stake, price, category)
-        account = self.world.by(operator).account
-        node = Node(self._connect(), account, node_id, upstream, self.settings.home / "nodes")
-        self.nodes[operator] = node
         endpoint = "http://127.0.0.1:9"
         if up:
-            endpoint = self._stack.enter_context(serving(create_app(node)))
+            url = upstream if isinstance(upstream, str) else self._stack.enter_context(serving(service(upstream)))
+            endpoint = self.serve(operator, node_id, **{"node_upstreams": url, **settings})
         self.world.by(operator).send(self.world.registry.set_endpoint(node_id, endpoint))
         return service_id
+
+    def serve(self, operator, node_id, **changes):
+        """Serve a registered node until the market ends, and give its URL."""
+        settings = Settings(**{**self.settings.model_dump(), **changes})
+        account = self.world.by(operator).account
+        node = open_node(self._connect(), account, node_id, settings)
+        self.nodes[operator] = node
+        listener, stop = bind(("127.0.0.1", 0)), threading.Event()
+        thread = threading.Thread(target=serve, args=(node, listener, stop))
+        thread.start()
+        self._stack.callback(thread.join)
+        self._stack.callback(stop.set)
+        return url_of(listener)
 
     def follow(self):
         """Keep an index in step with the chain, and give its store."""
@@ -100,9 +132,10 @@ class Market:
 
 @contextmanager
 def market(home):
-    """A chain with the contracts and nobody on it yet."""
+    """A chain with the contracts and nobody on it yet. It makes a block for each transaction, so none is confirmed."""
     with ExitStack() as stack:
         url = stack.enter_context(anvil())
         world = deploy(url, home)
         stack.callback(world.chain.close)
-        yield Market(world, Settings(home=home, rpc_url=url, poll_seconds=0.05), stack)
+        settings = Settings(home=home, rpc_url=url, poll_seconds=0.05, node_confirmations=0, node_watch_seconds=0.2)
+        yield Market(world, settings, stack)
