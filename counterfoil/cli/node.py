@@ -6,6 +6,7 @@ from counterfoil.chain.contracts import NodeRegistry
 from counterfoil.chain.sender import events
 from counterfoil.cli.operating import (
     AMOUNT,
+    MAX_LABEL,
     NODE_ID,
     Endpoint,
     Text,
@@ -18,8 +19,6 @@ from counterfoil.cli.operating import (
 from counterfoil.cli.options import Address, Common, common, example
 from counterfoil.cli.output import amount
 from counterfoil.cli.signing import Plan, Signing, Step, allowing, hand, signing
-
-MAX_LABEL = 64
 
 
 @click.command(epilog=example("counterfoil node register --endpoint https://node.example --stake 2000000000 --dry-run"))

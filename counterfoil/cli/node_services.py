@@ -6,6 +6,8 @@ from counterfoil.chain.contracts import NodeRegistry
 from counterfoil.chain.sender import events
 from counterfoil.cli.operating import (
     AMOUNT,
+    MAX_LABEL,
+    MAX_TEXT,
     NODE_ID,
     Text,
     how_the_price_stands,
@@ -19,9 +21,6 @@ from counterfoil.cli.options import Common, common, example
 from counterfoil.cli.output import amount
 from counterfoil.cli.signing import Operation, Plan, Signing, Step, hand, signing
 from counterfoil.routing.lottery import category_id
-
-MAX_LABEL = 64
-MAX_TEXT = 256
 
 
 @click.command(

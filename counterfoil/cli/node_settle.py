@@ -16,8 +16,7 @@ from counterfoil.cli.operating import operation
 from counterfoil.cli.options import Common, common, example
 from counterfoil.cli.output import amount
 from counterfoil.cli.signing import Hand, Operation, Plan, Role, Signing, Step, hand, signing
-from counterfoil.node.book import VoucherBook
-from counterfoil.node.node import book_path, identity_of
+from counterfoil.node.node import book_path, open_book
 from counterfoil.node.vouchers import Voucher
 from counterfoil.routing.reasons import plural
 from indexer.errors import QuestionError, StoreError, UserError
@@ -45,9 +44,15 @@ def settle(common: Common, session: str, zero: bool, how: Signing) -> None:
         _finish(run, session_id, state.paid, state.calls, [])
         return
     by = hand(how, Role(f"Session {session_id} is with", state.operator))
-    path = book_path(common.settings.home, state.node_id)
-    with _last(run.chain, path, state.node_id, session_id) as last:
-        _settle(run, session_id, state, by, _checked(path, last, zero) or Voucher(session_id, 0, 0, b""))
+    home = common.settings.home
+    with _last(run.chain, home, state.node_id, session_id) as last:
+        _settle(
+            run,
+            session_id,
+            state,
+            by,
+            _checked(book_path(home, state.node_id), last, zero) or Voucher(session_id, 0, 0, b""),
+        )
 
 
 def _settle(run: Operation, session_id: str, state: SessionState, by: Hand, voucher: Voucher) -> None:
@@ -85,15 +90,15 @@ def _named(settings: Settings, session: str) -> str:
 
 
 @contextmanager
-def _last(chain: Chain, path: Path, node_id: int, session_id: str) -> Iterator[Voucher | None]:
-    """The last voucher that a node took; its book stays open until the session is settled.
+def _last(chain: Chain, home: Path, node_id: int, session_id: str) -> Iterator[Voucher | None]:
+    """The last voucher that a node took; its book is held until the session is settled, so that no node serves on.
 
     A file that is not there is not made: an empty book would say that the node took no voucher.
     """
-    if not path.is_file():
+    if not book_path(home, node_id).is_file():
         yield None
         return
-    with closing(VoucherBook(path, identity_of(chain, node_id))) as book:
+    with closing(open_book(chain, home, node_id)) as book:
         record = book.record(session_id)
         yield record.last if record else None
 

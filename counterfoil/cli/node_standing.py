@@ -49,8 +49,7 @@ class Seen:
 def look(chain: Chain, settings: Settings, node_id: int, *, probe: bool, allow_private: bool) -> Seen:
     """Read a node. Raises UserError where there is none."""
     registry, manager, block = NodeRegistry(chain), SessionManager(chain), chain.head()
-    known_node(registry, node_id)
-    node, parameters = registry.node(node_id, block.number), registry.parameters(block.number)
+    node, parameters = known_node(registry, node_id, block.number), registry.parameters(block.number)
     ratings = ReputationLedger(chain).ratings(node_id, block.number)
     standing = Standing(
         node_id=node_id,

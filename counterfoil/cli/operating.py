@@ -29,6 +29,10 @@ from indexer.errors import UserError
 UINT256_MAX = 2**256 - 1
 NODE_ID = click.IntRange(1, UINT256_MAX)
 AMOUNT = click.IntRange(0, UINT256_MAX)
+MAX_LABEL = 64
+"""Bytes of a category or a capability."""
+MAX_TEXT = 256
+"""Bytes of an endpoint or a metadata URI."""
 
 
 class Text(click.ParamType):
@@ -80,9 +84,9 @@ def operation(common: Common, how: Signing) -> Operation:
     return Operation(connected(common), how, common.json)
 
 
-def known_node(registry: NodeRegistry, node_id: int) -> NodeState:
+def known_node(registry: NodeRegistry, node_id: int, at: int | None = None) -> NodeState:
     """A node. Raises UserError where there is none."""
-    node = registry.node(node_id)
+    node = registry.node(node_id, at)
     if node.operator == NOBODY:
         raise UserError(f"There is no node {node_id}: see `counterfoil nodes`.")
     return node

@@ -6,6 +6,7 @@ from pathlib import Path
 from eth_account.signers.local import LocalAccount
 
 from counterfoil.chain.connection import Chain
+from counterfoil.chain.contracts import SessionManager
 from counterfoil.chain.sender import Sender
 from counterfoil.node.book import VoucherBook
 from counterfoil.node.gate import Gate
@@ -53,7 +54,7 @@ def open_node(
     reader = Reader(chain, settings)
     sender = Sender(chain, account)
     reader.check_operator(node_id, sender.address)
-    book = VoucherBook(book_path(settings.home, node_id), identity_of(chain, node_id))
+    book = open_book(chain, settings.home, node_id)
     metrics = Metrics()
     settler = Settler(reader, sender, book, metrics, settings)
     watch = Watch(node_id, sender.address, reader, book, settler, metrics, settings)
@@ -75,8 +76,8 @@ def book_path(home: Path, node_id: int) -> Path:
     return home / "nodes" / f"{node_id}.sqlite"
 
 
-def identity_of(chain: Chain, node_id: int) -> str:
-    """Which chain and node a book is of."""
-    deployment = chain.deployment
-    manager = deployment.contracts["SessionManager"].address.lower()
-    return f"node {node_id} of chain {chain.chain_id} from {deployment.genesis_hash}, sessions at {manager}"
+def open_book(chain: Chain, home: Path, node_id: int) -> VoucherBook:
+    """A node's vouchers. Raises LockedError while another process holds them, and BookError."""
+    genesis, manager = chain.deployment.genesis_hash, SessionManager(chain)
+    identity = f"node {node_id} of chain {chain.chain_id} from {genesis}, sessions at {manager.address}"
+    return VoucherBook(book_path(home, node_id), identity)

@@ -6,8 +6,8 @@ import pytest
 
 from counterfoil.chain.contracts import SessionStatus
 from counterfoil.chain.typed_data import voucher
-from counterfoil.node.book import Answer, Known, VoucherBook
-from counterfoil.node.node import book_path, identity_of
+from counterfoil.node.book import Answer, Known
+from counterfoil.node.node import book_path, open_book
 from counterfoil.node.vouchers import Voucher
 from indexer import service as index
 from indexer.settings import Settings
@@ -33,13 +33,16 @@ def path_of(town, service):
     return book_path(town.home, town.registry.service(service).node_id)
 
 
+def book_of(town, service):
+    return closing(open_book(town.chain, town.home, town.registry.service(service).node_id))
+
+
 def took(town, service, session, calls, signer="client"):
     """Nora's node served so many calls, and was ended: the book holds the last voucher."""
-    signed = voucher(town.chain.chain_id, town.manager.address, session, PRICE * calls, calls)
-    known = Known(session, town.by(signer).address, PRICE, seen_block=1, seen_at=0)
-    node_id = town.registry.service(service).node_id
-    with closing(VoucherBook(path_of(town, service), identity_of(town.chain, node_id))) as book:
+    known = Known(session, town.by("client").address, PRICE, 1, 1)
+    with book_of(town, service) as book:
         for number in range(1, calls + 1):
+            signed = voucher(town.chain.chain_id, town.manager.address, session, PRICE * number, number)
             book.hold(known, Voucher(session, PRICE * number, number, signed.sign(town.by(signer).account)))
             book.keep(session, Answer(200, {}, b"{}"))
 
@@ -105,6 +108,17 @@ def test_settle__at_zero_beside_a_voucher__is_refused(town, operate, service, se
         f"{path_of(town, service)} holds a voucher of this session over 200: leave --zero out to be paid.\n"
     )
     assert town.manager.session(session).status == SessionStatus.OPEN
+
+
+def test_settle__while_the_node_runs__says_so_and_sends_nothing(town, operate, service, session):
+    took(town, service, session, 1)
+    before = town.chain.head().number
+    with book_of(town, service):
+        found = operate("settle", session, "--yes", by="nora")
+
+    assert (found.code, found.out) == (2, "")
+    assert found.err.startswith(f"Another process serves this node with the book {path_of(town, service)}")
+    assert town.chain.head().number == before
 
 
 def test_settle__by_a_voucher_of_another_signer__is_refused_by_the_chain(town, operate, service, session):

@@ -91,7 +91,7 @@ class Market:
         endpoint = "http://127.0.0.1:9"
         if up:
             url = upstream if isinstance(upstream, str) else self._stack.enter_context(serving(service(upstream)))
-            endpoint = self.serve(operator, node_id, node_upstreams=url, **settings)
+            endpoint = self.serve(operator, node_id, **{"node_upstreams": url, **settings})
         self.world.by(operator).send(self.world.registry.set_endpoint(node_id, endpoint))
         return service_id
 
@@ -139,5 +139,5 @@ def market(home):
         url = stack.enter_context(anvil())
         world = deploy(url, home)
         stack.callback(world.chain.close)
-        settings = Settings(home=home, rpc_url=url, poll_seconds=0.05, node_confirmations=0, node_watch_seconds=0.05)
+        settings = Settings(home=home, rpc_url=url, poll_seconds=0.05, node_confirmations=0, node_watch_seconds=0.2)
         yield Market(world, settings, stack)

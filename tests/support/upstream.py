@@ -30,11 +30,15 @@ class BreakError(Exception):
 
 
 class Upstream:
-    """`behave` is an async function from a request to its response; `got` are the requests that arrived."""
+    """`behave` is an async function from a request to its response; `got` are the requests that arrived.
+
+    `models` is what it answers when it is asked for its models, which no call does here.
+    """
 
     def __init__(self):
         self.got = []
         self.behave = echo
+        self.models = None
         self.gates = []
         self.url = ""
 
@@ -47,6 +51,8 @@ class Upstream:
         async def answer(request):
             body = await request.body()
             scope = request.scope
+            if scope["path"].endswith("/v1/models"):
+                return Response(status_code=404) if self.models is None else Response(self.models)
             self.got.append(
                 Got(
                     request.method,
