@@ -54,11 +54,7 @@ def at_desk(common: Common) -> Iterator[Desk]:
         yield desk
 
 
-@click.command(
-    epilog=example(
-        "counterfoil agent run examples/market-brief.yaml --dry-run", "counterfoil agent run brief.yaml --yes"
-    )
-)
+@click.command(epilog=example("counterfoil agent run market-brief.yaml --dry-run"))
 @click.argument("workflow", type=click.Path(path_type=Path, dir_okay=False))
 @signing
 @spending

@@ -39,7 +39,7 @@ def runs(common: Common, limit: int) -> None:
     )
 
 
-@click.command(epilog=example("counterfoil agent show 20261130-120000-a1b2c3"))
+@click.command(epilog=example("counterfoil agent show RUN"))
 @click.argument("run_id")
 @local
 def show(common: Common, run_id: str) -> None:
@@ -52,7 +52,7 @@ def show(common: Common, run_id: str) -> None:
     show_record(record)
 
 
-@click.command(epilog=example("counterfoil agent pin 20261130-120000-a1b2c3 --output pinned.yaml"))
+@click.command(epilog=example("counterfoil agent pin RUN --output pinned.yaml"))
 @click.argument("run_id")
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write here; without it, print.")
 @local

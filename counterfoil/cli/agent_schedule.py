@@ -25,8 +25,8 @@ local = with_settings("home")
 
 @click.command(
     epilog=example(
-        "counterfoil agent schedule examples/market-brief.yaml --every 30s --yes",
-        "counterfoil agent schedule brief.yaml --cron '0 7 * * 1-5' --yes",
+        "counterfoil agent schedule market-brief.yaml --every 30s --yes",
+        "counterfoil agent schedule market-brief.yaml --cron '0 7 * * 1-5' --yes",
     )
 )
 @click.argument("workflow", required=False, type=click.Path(path_type=Path, dir_okay=False))

@@ -8,7 +8,6 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from counterfoil.agent.calling import one_step
 from counterfoil.agent.notes import ToolNote
 from counterfoil.agent.record import record_of
 from counterfoil.agent.resuming import conclude_closed
@@ -19,6 +18,7 @@ from counterfoil.chain.contracts import Write
 from counterfoil.chain.errors import ChainError
 from indexer import query
 from tests.support.market import broken, market, serving
+from tests.support.market import run as run_step
 
 STEP = {
     "category": "data:crypto-price", "need": "data:crypto", "task": "t", "tool": "x", "input": {"symbol": "BTC"},
@@ -33,11 +33,8 @@ def scene(tmp_path):
         yield built
 
 
-def run(desk, *, budget=None, runner=None, **changes):
-    """Run a workflow of one step, and give its record."""
-    workflows = WorkflowRunner(desk, runner or Runner(desk), lambda _: None)
-    row = workflows.go(workflows.start(one_step(budget, **(STEP | changes))))
-    return record_of(desk.journal, row)
+def run(desk, **changes):
+    return run_step(desk, **(STEP | changes))
 
 
 def sessions(record):

@@ -9,7 +9,6 @@ import httpx
 import pytest
 
 from counterfoil import posting
-from counterfoil.agent.runner import Agent, Job
 from counterfoil.api.app import create_app
 from counterfoil.api.posting import THREADS
 from counterfoil.chain.contracts import ExperienceLedger, ExperienceRecord
@@ -24,7 +23,7 @@ from tests.indexer.model import ADDRESSES, CHAIN_ID, OPERATOR, Chain, attested, 
 from tests.indexer.model import session_id as model_session
 from tests.indexer.model import settled as settled_event
 from tests.support.chain import person
-from tests.support.market import market, serving
+from tests.support.market import market, run, serving
 
 ALICE = person("alice")
 CLIENT = ALICE.address.lower()
@@ -236,10 +235,11 @@ def scene(tmp_path_factory):
     with market(tmp_path_factory.mktemp("posting")) as built:
         built.node("olga", price=100, stake=5_000_000)
         store = built.follow()
-        done = Agent(built.desk("alice", store)).run(
-            Job("data:crypto-price", (b"a", b"b", b"c", b"d"), "data:crypto", "bitcoin price", "quote", pinned=1)
-        )
-        built.session_id = done.attempts[-1].session_id
+        done = run(
+            built.desk("alice", store), category="data:crypto-price", need="data:crypto", task="bitcoin price",
+            tool="quote", service_id=1, input={"symbol": "BTC"}, calls=4,
+        )  # fmt: skip
+        built.session_id = done["steps"][0]["sessions"][-1]["session_id"]
         built.store = store
         built.ledger = ExperienceLedger(built.world.chain)
         yield built

@@ -7,15 +7,18 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
-from counterfoil.agent.runner import Agent, Job
 from counterfoil.api.app import create_app
 from counterfoil.cli.main import main
 from indexer import query
 from indexer.query import open_store
 from tests.api.support import assert_problem
 from tests.support.market import broken, market, serving
+from tests.support.market import run as agent_run
 
-CALLS = (b"a", b"b")
+STEP = {
+    "category": "data:crypto-price", "need": "data:crypto", "task": "bitcoin spot price", "tool": "quote",
+    "input": {"symbol": "BTC"}, "calls": 2,
+}  # fmt: skip
 PATIENCE = 20
 """Seconds after which a test fails that waits for the index."""
 
@@ -28,9 +31,9 @@ def scene(tmp_path_factory):
             more = {"upstream": upstream} if upstream else {}
             built.node(operator, price=100, stake=5_000_000, **more)
         store = built.follow()
-        agent = Agent(built.desk("alice", store))
+        desk = built.desk("alice", store)
         for pinned in (1, 1, 2):
-            agent.run(job(pinned))
+            agent_run(desk, service_id=pinned, **STEP)
         wait_until(lambda: query.as_of(store).block == built.world.chain.head().number)
         yield built
 
@@ -40,10 +43,6 @@ def wait_until(condition):
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
-
-
-def job(pinned):
-    return Job("data:crypto-price", CALLS, "data:crypto", "bitcoin spot price", "quote", pinned=pinned)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import structlog
 from click.testing import CliRunner
 
 from counterfoil.api.app import create_app
-from counterfoil.chain.keys import KEY
+from counterfoil.chain.keys import OWN
 from counterfoil.cli.main import main
 from indexer.query import open_store
 from tests.api.test_services import scene  # noqa: F401
@@ -120,9 +120,9 @@ def operate(town, monkeypatch):
     """Run a command of `counterfoil node` in the town, with somebody's key or none."""
 
     def command(*arguments, by=None):
-        monkeypatch.delenv(KEY, raising=False)
+        monkeypatch.delenv(OWN.key, raising=False)
         if by is not None:
-            monkeypatch.setenv(KEY, "0x" + bytes(town.by(by).account.key).hex())
+            monkeypatch.setenv(OWN.key, "0x" + bytes(town.by(by).account.key).hex())
         words = ["node", *map(str, arguments), "--home", str(town.home), "--rpc", town.url]
         return Ran(CliRunner(mix_stderr=False).invoke(main, words))
 

@@ -1,6 +1,7 @@
 """Every command's help ends in examples, and every example works. None is only parsed: those that would run for ever
 are started, asked, and ended."""
 
+import re
 import shlex
 import signal
 import socket
@@ -8,24 +9,64 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing, contextmanager
+from pathlib import Path
 
 import click
 import httpx
 import pytest
 from click.testing import CliRunner
 
+from counterfoil.agent.desk import FOLDER
+from counterfoil.agent.journal import Journal, RunRow, SessionRow, SessionState, StepRow
+from counterfoil.agent.schedule import Schedules, every
+from counterfoil.chain.keys import OWN
 from counterfoil.cli.main import main
 from counterfoil.demo.processes import free_ports
 from tests.api.test_services import PATIENCE, wait_until
+from tests.support.chain import CATEGORY
 
 PROGRAM = [sys.executable, "-c", "from counterfoil.cli.main import main; main()"]
 API = "http://127.0.0.1:8700"
+SCHEDULE = "counterfoil agent schedule market-brief.yaml"
+NODE = "counterfoil node serve 1 --upstream"
 FOR_EVER = {
+    f"{SCHEDULE} --every 30s --yes",
+    f"{SCHEDULE} --cron '0 7 * * 1-5' --yes",
+    f"{NODE} http://127.0.0.1:8000",
+    f"{NODE} llm:completion=http://127.0.0.1:8001/v1 --log-format json",
     "counterfoil index run --follow --log-format json",
     "counterfoil mcp",
     "counterfoil mcp --http 8701",
     "counterfoil serve --port 8700",
 }
+
+
+RUN = "20261130-120000-a1b2c3"
+WORKFLOW = f"""
+name: market-brief
+steps:
+  - {{id: price, category: "{CATEGORY}", input: {{symbol: BTC}}}}
+"""
+
+
+def keep_a_run(scene):
+    """A run that was made, and a schedule."""
+    folder, client = scene.settings.home / FOLDER, scene.world.by("carl").address
+    journal = Journal(folder / "journal.sqlite")
+    journal.put(RunRow(RUN, client, WORKFLOW, "done", "", "2026-11-30T12:00:00+00:00", "2026-11-30T12:00:01+00:00"))
+    journal.put(StepRow(RUN, "price", "done", category=CATEGORY, input={"symbol": "BTC"}, output={"price_usd": "1"}))
+    named = {
+        "client": client,
+        "category": CATEGORY,
+        "service_id": 1,
+        "operator": "0x" + "1" * 40,
+        "endpoint": "http://x",
+    }
+    numbers = {"price": 100, "deposit": 100, "attempt": 0, "decision": "0x" + "2" * 64, "nonce": 0}
+    session = {"session_id": "0x" + "3" * 64, "state": SessionState.DONE, "paid": 100}
+    journal.put(SessionRow(f"{RUN}/price/0", RUN, "price", 0, **named, **numbers, **session))
+    with Schedules(folder / "schedules.sqlite", print) as schedules:
+        schedules.add("market-brief", Path("market-brief.yaml"), every("30s"))
 
 
 def leaves(command=main, path=()):
@@ -69,8 +110,13 @@ def prepared(ask, scene, places, api, released, tmp_path, monkeypatch):
             live.backup(copy)
     monkeypatch.setenv("COUNTERFOIL_DATABASE", str(tmp_path / "own.sqlite"))
     (tmp_path / "receipt.json").write_bytes(scene.world.receipts.read(places["DIGEST"]))
+    (tmp_path / "market-brief.yaml").write_text(WORKFLOW)
+    monkeypatch.setenv(OWN.key, "0x" + bytes(scene.world.by("carl").account.key).hex())
+    monkeypatch.setenv("COUNTERFOIL_NODE_CONFIRMATIONS", "0")
+    keep_a_run(scene)
 
     def words(line):
+        line = re.sub(r"\bRUN\b", RUN, line)
         if "--api" in line:
             monkeypatch.delenv("COUNTERFOIL_DATABASE")
         return shlex.split(line.replace("DIGEST", places["DIGEST"]).replace(API, api))[1:]
@@ -157,3 +203,24 @@ def test_example__of_mcp_over_http__listens_and_ends_when_told_to(prepared):
         assert process.poll() is None
         process.terminate()
         assert process.wait(PATIENCE) in {0, -signal.SIGTERM}
+
+
+@pytest.mark.parametrize("line", sorted(line for line in FOR_EVER if line.startswith(SCHEDULE)))
+def test_example__of_a_schedule__says_when_it_is_due_and_ends_when_told_to(prepared, line):
+    with started(prepared(line), stdout=subprocess.PIPE, text=True) as process:
+        assert any("market-brief" in said for said in process.stdout)
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, "The schedules are kept" in out) == (0, True)
+
+
+@pytest.mark.parametrize("line", sorted(line for line in FOR_EVER if line.startswith(NODE)))
+def test_example__of_a_node__listens_and_ends_when_told_to(prepared, scene, monkeypatch, line):
+    (port,) = free_ports(1)
+    monkeypatch.setenv("COUNTERFOIL_NODE_LISTEN", f"127.0.0.1:{port}")
+    monkeypatch.setenv(OWN.key, "0x" + bytes(scene.world.by("olga").account.key).hex())
+    with started(prepared(line)) as process:
+        wait_until(lambda: listens(port) or process.poll() is not None)
+        assert process.poll() is None
+        process.terminate()
+        assert process.wait(PATIENCE) == 0

@@ -5,7 +5,7 @@ import json
 import pytest
 from eth_account import Account
 
-from counterfoil.chain.keys import KEYSTORE, PASSWORD
+from counterfoil.chain.keys import OWN
 from tests.support.chain import MIN_STAKE, STAKE_PER_SLOT, person
 
 
@@ -258,7 +258,7 @@ def keystore(tmp_path, monkeypatch):
     path = tmp_path / "anna.json"
     document = Account.encrypt(person("anna").key, "open sesame", kdf="pbkdf2", iterations=2)
     path.write_text(json.dumps(document))
-    monkeypatch.setenv(KEYSTORE, str(path))
+    monkeypatch.setenv(OWN.keystore, str(path))
     return path
 
 
@@ -277,7 +277,7 @@ def test_dry_run__with_the_keystore_of_another__is_told(town, operate, anna, key
 
 
 def test_command__with_a_keystore__signs_and_tells_neither_key_nor_password(town, operate, anna, keystore, monkeypatch):
-    monkeypatch.setenv(PASSWORD, "open sesame")
+    monkeypatch.setenv(OWN.password, "open sesame")
     before = town.registry.node(anna).stake
     found = operate("stake", anna, 5, "--yes")
 

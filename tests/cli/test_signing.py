@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from counterfoil.chain.errors import NoAnswerError, RevertedError, UnconfirmedError
-from counterfoil.chain.keys import KEY
+from counterfoil.chain.keys import OWN
 from counterfoil.chain.sender import Sender
 from counterfoil.cli import signing
 from counterfoil.cli.main import main
@@ -22,7 +22,7 @@ def anna(town):
 def asked(town, anna, monkeypatch):
     """Run `unstake` as on a terminal, where a person answers."""
     monkeypatch.setattr(signing, "sys", SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True)))
-    monkeypatch.setenv(KEY, "0x" + bytes(person("anna").key).hex())
+    monkeypatch.setenv(OWN.key, "0x" + bytes(person("anna").key).hex())
 
     def command(answer):
         words = ["node", "unstake", str(anna), "7", "--home", str(town.home), "--rpc", town.url]

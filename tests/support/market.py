@@ -10,7 +10,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 from starlette.routing import Route
 
+from counterfoil.agent.calling import one_step
 from counterfoil.agent.desk import desk
+from counterfoil.agent.record import record_of
+from counterfoil.agent.runner import Runner
+from counterfoil.agent.workflows import WorkflowRunner
 from counterfoil.chain.connection import Chain, connect
 from counterfoil.node.node import open_node
 from counterfoil.node.serving import bind, serve, url_of
@@ -42,6 +46,12 @@ def service(answer):
         return Response(answered, media_type="application/json")
 
     return Starlette(routes=[Route("/{rest:path}", call, methods=["GET", "POST"])])
+
+
+def run(desk, *, budget=None, runner=None, **step):
+    """Have an agent run a workflow of one step, and give its record."""
+    workflows = WorkflowRunner(desk, runner or Runner(desk), lambda _: None)
+    return record_of(desk.journal, workflows.go(workflows.start(one_step(budget, **step))))
 
 
 class _Server(uvicorn.Server):
