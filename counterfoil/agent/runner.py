@@ -105,17 +105,15 @@ class Runner:
         """
         skipped: tuple[Skipped, ...] = draw.skipped if draw else ()
         refused: OverPolicyError | None = None
-        while draw is not None and self._may_open():
+        while draw is not None:
             receipt = self._receipt(draw)
             try:
-                self._open(job, receipt, self._reached(receipt))
+                return self._open(job, receipt, self._reached(receipt)), draw.skipped
             except OverPolicyError as error:
                 refused, why = error, str(error)
             except NodeError as error:
                 see_that_we_are_online(self._desk.chain, error)
                 refused, why = None, f"node not reached: {error}"
-            else:
-                return True, draw.skipped
             skipped, draw = _after(draw, receipt, why)
         if refused is not None:
             raise refused
@@ -163,10 +161,11 @@ class Runner:
 
     # --- the opening
 
-    def _open(self, job: Job, receipt: Receipt, place: Place) -> None:
+    def _open(self, job: Job, receipt: Receipt, place: Place) -> bool:
         """Reserve, sign, and write down at each step what is about to be done; sending is the driver's.
 
-        Raises OverPolicyError, ReplacedError, UnfundedError and RevertedError; then nothing was sent.
+        Gives False where no more sessions may be opened. Raises OverPolicyError, ReplacedError, UnfundedError and
+        RevertedError; then nothing was sent.
         """
         row = self._planned(job, receipt, place)
         self._desk.journal.put(row)
@@ -175,6 +174,10 @@ class Runner:
             self._desk.receipts.save(receipt)
             with self._desk.wallet.turn():
                 signed = sign_opening(self._desk, _opening(job, receipt, row))
+                # Asked last, so that a draw that the chain refuses uses nothing up.
+                if not self._may_open():
+                    void(self._desk, row)
+                    return False
                 signed_row = replace(
                     row,
                     state=SessionState.INTENDED,
@@ -184,6 +187,7 @@ class Runner:
                     raw=signed.raw,
                 )
                 self._desk.journal.put(signed_row)
+                return True
         except RevertedError as error:
             void(self._desk, row)
             if error.reason in MOVED:

@@ -3,6 +3,7 @@ are started, asked, and ended."""
 
 import re
 import shlex
+import shutil
 import signal
 import socket
 import sqlite3
@@ -111,12 +112,13 @@ def prepared(ask, scene, places, api, released, tmp_path, monkeypatch):
     monkeypatch.setenv("COUNTERFOIL_DATABASE", str(tmp_path / "own.sqlite"))
     (tmp_path / "receipt.json").write_bytes(scene.world.receipts.read(places["DIGEST"]))
     (tmp_path / "market-brief.yaml").write_text(WORKFLOW)
-    monkeypatch.setenv(OWN.key, "0x" + bytes(scene.world.by("carl").account.key).hex())
     monkeypatch.setenv("COUNTERFOIL_NODE_CONFIRMATIONS", "0")
     keep_a_run(scene)
 
     def words(line):
         line = re.sub(r"\bRUN\b", RUN, line)
+        if line.startswith("counterfoil agent "):
+            monkeypatch.setenv(OWN.key, "0x" + bytes(scene.world.by("carl").account.key).hex())
         if "--api" in line:
             monkeypatch.delenv("COUNTERFOIL_DATABASE")
         return shlex.split(line.replace("DIGEST", places["DIGEST"]).replace(API, api))[1:]
@@ -210,16 +212,20 @@ def test_example__of_a_schedule__says_when_it_is_due_and_ends_when_told_to(prepa
     with started(prepared(line), stdout=subprocess.PIPE, text=True) as process:
         assert any("market-brief" in said for said in process.stdout)
         process.send_signal(signal.SIGTERM)
-        out, _ = process.communicate(timeout=PATIENCE)
+        out, _ = process.communicate(timeout=3 * PATIENCE)  # a run that is being made ends first
     assert (process.returncode, "The schedules are kept" in out) == (0, True)
 
 
 @pytest.mark.parametrize("line", sorted(line for line in FOR_EVER if line.startswith(NODE)))
-def test_example__of_a_node__listens_and_ends_when_told_to(prepared, scene, monkeypatch, line):
+def test_example__of_a_node__listens_and_ends_when_told_to(prepared, scene, monkeypatch, tmp_path, line):
     (port,) = free_ports(1)
+    # A home of its own: the book in the other one is held by the node that serves there.
+    shutil.copytree(scene.settings.home / "deployments", tmp_path / "home" / "deployments")
     monkeypatch.setenv("COUNTERFOIL_NODE_LISTEN", f"127.0.0.1:{port}")
     monkeypatch.setenv(OWN.key, "0x" + bytes(scene.world.by("olga").account.key).hex())
-    with started(prepared(line)) as process:
+    words = prepared(line)
+    monkeypatch.setenv("COUNTERFOIL_HOME", str(tmp_path / "home"))
+    with started(words) as process:
         wait_until(lambda: listens(port) or process.poll() is not None)
         assert process.poll() is None
         process.terminate()
