@@ -24,7 +24,7 @@ from counterfoil.node.wire import CALL, METHODS, REPLAYED, MalformedError, read_
 from indexer.errors import IndexerError
 
 BODY_SECONDS: Final = 30.0
-_DOTS = re.compile(r"(?:^|[/\\])(?:\.|%2e){1,2}(?:[/\\?]|$)", re.IGNORECASE)
+_DOTS = re.compile(r"(?:/|\\|%2f|%5c)(?:\.|%2e){1,2}(?:/|\\|%2f|%5c|$)", re.IGNORECASE)
 _STATUSES: Final = {
     Refusal.BAD_SIGNATURE: 402, Refusal.WRONG_CALLS: 402, Refusal.UNDERPAID: 402, Refusal.ABOVE_DEPOSIT: 402,
     Refusal.OVERLOADED: 503,
