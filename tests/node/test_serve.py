@@ -6,8 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from counterfoil.node.book import VoucherBook
-from counterfoil.node.node import book_path
+from counterfoil.node.node import book_path, open_book
 from tests.support.caller import Caller, error, until
 from tests.support.chain import person
 from tests.support.node_process import NodeProcess
@@ -105,7 +104,7 @@ def test_serve__told_to_stop__ends_the_call_in_flight_and_takes_no_other(served,
         assert call.result().content == b"onetwo"
     assert process.process.wait(30) == 0
     assert process.events()[-1]["event"] == "stopped"
-    book = VoucherBook(book_path(process.home, process.node_id), identity_of(scene, process))
+    book = open_book(scene.world.chain, process.home, process.node_id)
     assert book.record(caller.session_id).payable == caller.voucher(100, 1)
     book.close()
 
@@ -121,7 +120,7 @@ def test_serve__told_to_stop_with_a_call_that_does_not_end__drops_it_uncharged(s
         until(lambda: up.got)
         assert process.stop() == 0
         assert error(call.result()) == (503, "overloaded")
-    book = VoucherBook(book_path(process.home, process.node_id), identity_of(scene, process))
+    book = open_book(scene.world.chain, process.home, process.node_id)
     assert book.record(caller.session_id).last is None
     book.close()
 
@@ -133,10 +132,3 @@ def listens(process):
         except httpx.ConnectError:
             return False
     return True
-
-
-def identity_of(scene, process):
-    chain = scene.world.chain
-    sessions = scene.world.manager.address
-    genesis = chain.deployment.genesis_hash
-    return f"node {process.node_id} of chain {chain.chain_id} from {genesis}, sessions at {sessions}"

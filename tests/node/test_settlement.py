@@ -2,7 +2,7 @@
 
 import pytest
 
-from counterfoil.chain.contracts import Choice
+from counterfoil.chain.contracts import Choice, Opening
 from counterfoil.node.book import Stage
 from counterfoil.node.wire import voucher_headers
 from counterfoil.receipts import digest
@@ -184,7 +184,7 @@ def reopen(caller, deposit):
         policy=int(request.policy), nonce=request.nonce, attempt=0, snapshot_block=caller.receipt.snapshot_block,
         snapshot_hash=caller.receipt.snapshot_hash, price_cap=None, decision=digest(caller.receipt),
     )  # fmt: skip
-    opening = caller.world.manager.open(caller.receipt.choice, deposit, caller.price, 3600, choice)
+    opening = caller.world.manager.open(Opening(caller.receipt.choice, deposit, caller.price, 3600, choice))
     again = caller.world.write(caller.client, opening, "SessionOpened")["session_id"].hex()
     assert "0x" + again == caller.session_id
 

@@ -6,16 +6,13 @@
 import asyncio
 import json
 import random
-import sqlite3
 import threading
-from contextlib import closing
 from dataclasses import dataclass, field
 
 import httpx
 from starlette.responses import StreamingResponse
 
-from counterfoil.node.book import VoucherBook
-from counterfoil.node.node import book_path
+from counterfoil.node.node import open_book
 from tests.support.caller import Caller, until
 from tests.support.node_process import NodeProcess
 from tests.support.upstream import upstream
@@ -138,7 +135,7 @@ def _judge(node, course, report):
     """What the dead node's book holds: every call that was answered whole, and at most the one that was asked."""
     if course is None:
         return
-    book = VoucherBook(book_path(node.home, node.node_id), _identity(node))
+    book = open_book(course.caller.world.chain, node.home, node.node_id)
     record = book.record(course.caller.session_id)
     book.close()
     kept = record.payable if record else None
@@ -149,12 +146,6 @@ def _judge(node, course, report):
     report.check(amount == calls * course.caller.price, f"{calls} calls are paid with {amount}")
     report.cut += calls == whole
     report.settled_under_a_kill += course.settling
-
-
-def _identity(node):
-    """Whatever stands in the book: it is read for its vouchers alone."""
-    with closing(sqlite3.connect(book_path(node.home, node.node_id))) as connection:
-        return connection.execute("select of from identity").fetchone()[0]
 
 
 def _ask_again(course, report):
