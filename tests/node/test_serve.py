@@ -52,7 +52,7 @@ def test_serve__twice__is_refused_with_a_sentence_that_names_the_process(served,
     _, process = served
     second = NodeProcess(process.home, scene.world.url, "petra", process.node_id, up.url)
     done = second.run()
-    assert done.returncode == 2
+    assert done.exit_code == 2
     assert f"Another process serves this node with the book {book_path(process.home, process.node_id)} (process " in (
         done.stderr
     )
@@ -71,7 +71,7 @@ def test_serve__that_cannot_be__ends_with_a_sentence(place, scene, up, changes, 
     _, process = place
     fields = {"operator": "petra", "node_id": process.node_id, "upstream": up.url, **changes}
     done = NodeProcess(process.home, scene.world.url, **fields).run()
-    assert done.returncode == 2
+    assert done.exit_code == 2
     assert words.format(mallory=person("mallory").address.lower()) in done.stderr
     assert "word@" not in done.stderr
 
@@ -79,15 +79,15 @@ def test_serve__that_cannot_be__ends_with_a_sentence(place, scene, up, changes, 
 def test_serve__without_a_key__names_the_variables(place, scene, up):
     _, process = place
     done = NodeProcess(process.home, scene.world.url, "petra", process.node_id, up.url).run(COUNTERFOIL_PRIVATE_KEY="")
-    assert (done.returncode, "set COUNTERFOIL_KEYSTORE to an encrypted keystore file" in done.stderr) == (2, True)
+    assert (done.exit_code, "set COUNTERFOIL_KEYSTORE to an encrypted keystore file" in done.stderr) == (2, True)
 
 
 def test_serve__at_a_port_that_is_taken__says_so(served, scene, up):
     _, process = served
     second = NodeProcess(process.home, scene.world.url, "petra", process.node_id, up.url)
-    second.command[second.command.index(f"127.0.0.1:{second.port}")] = f"127.0.0.1:{process.port}"
+    second.words[second.words.index(f"127.0.0.1:{second.port}")] = f"127.0.0.1:{process.port}"
     done = second.run()
-    assert (done.returncode, "name another address with --node-listen" in done.stderr) == (2, True)
+    assert (done.exit_code, "name another address with --node-listen" in done.stderr) == (2, True)
 
 
 def test_serve__told_to_stop__ends_the_call_in_flight_and_takes_no_other(served, caller, up, scene):
@@ -111,7 +111,7 @@ def test_serve__told_to_stop__ends_the_call_in_flight_and_takes_no_other(served,
 
 def test_serve__told_to_stop_with_a_call_that_does_not_end__drops_it_uncharged(served, scene, up):
     service_id, process = served
-    process.command += ["--node-stop-seconds", "0.3"]
+    process.words += ["--node-stop-seconds", "0.3"]
     process.start()
     caller = Caller(scene.world, service_id, url=process.url)
     up.behave = hanging(up.gate())

@@ -7,7 +7,10 @@ import sys
 import time
 
 import httpx
+import structlog
+from click.testing import CliRunner
 
+from counterfoil.cli.main import main
 from counterfoil.demo.processes import free_ports
 from indexer.settings import PREFIX
 from tests.support.chain import person
@@ -33,14 +36,14 @@ class NodeProcess:
             "log-format": "json", "node-confirmations": 0, "node-watch-seconds": 0.2, **settings,
         }  # fmt: skip
         words = [word for name, value in flags.items() for word in (f"--{name}", str(value))]
-        self.command = [*PROGRAM, "node", "serve", str(node_id), *words]
+        self.words = ["node", "serve", str(node_id), *words]
         self.process = None
 
     def start(self):
         """Start it, and wait until it answers."""
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                self.command, env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                [*PROGRAM, *self.words], env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
         deadline = time.monotonic() + STARTED_SECONDS
         with httpx.Client(trust_env=False, verify=False) as client:
@@ -50,11 +53,11 @@ class NodeProcess:
                 time.sleep(0.02)
 
     def run(self, **environment):
-        """Run it to its end: for what it refuses."""
-        return subprocess.run(
-            self.command, env={**self.environment, **environment}, stdin=subprocess.DEVNULL, capture_output=True,
-            text=True, timeout=STARTED_SECONDS, check=False,
-        )  # fmt: skip
+        """Run the command here, for what it refuses: nothing else ends it."""
+        try:
+            return CliRunner(mix_stderr=False).invoke(main, self.words, env={**self.environment, **environment})
+        finally:
+            structlog.reset_defaults()
 
     def kill(self):
         """End it as a power cut would."""
