@@ -10,7 +10,9 @@ from counterfoil.node.node import book_path, open_book
 from tests.support.caller import Caller, error, until
 from tests.support.chain import person
 from tests.support.node_process import NodeProcess
-from tests.support.upstream import hanging, streaming
+from tests.support.upstream import answering, hanging, streaming
+
+SECRET = "Bearer operators-own-word"
 
 
 @pytest.fixture(scope="module")
@@ -19,8 +21,9 @@ def place(scene, service):
     service_id = scene.node("petra", up=False)
     node_id = scene.world.registry.service(service_id).node_id
     return service_id, NodeProcess(
-        scene.settings.home, scene.world.url, "petra", node_id, service.url, **{"node-stop-seconds": 20}
-    )
+        scene.settings.home, scene.world.url, "petra", node_id, service.url,
+        {"COUNTERFOIL_UPSTREAM_AUTHORIZATION": SECRET}, **{"node-stop-seconds": 20},
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +49,17 @@ def test_serve__of_a_node__logs_json_that_says_where_it_listens(served, caller):
     caller.settle()
     settled = until(lambda: next((event for event in process.events() if event["event"] == "settled"), None))
     assert (settled["session_id"], settled["paid"], settled["calls"]) == (caller.session_id, 100, 1)
+
+
+def test_serve__with_secrets__sends_them_where_they_belong_and_logs_none(served, caller, up):
+    _, process = served
+    up.behave = answering(b"", 401)
+    answer = caller.call(1)
+    assert up.got[0].headers["authorization"] == SECRET
+    until(lambda: any(event["event"] == "call_failed" for event in process.events()))
+    key = process.environment["COUNTERFOIL_PRIVATE_KEY"]
+    for text in (process.log.read_text(), answer.text, caller.send("/metrics", {}, b"", "GET").text):
+        assert not any(secret in text for secret in (key, key[2:], "operators-own-word"))
 
 
 def test_serve__twice__is_refused_with_a_sentence_that_names_the_process(served, scene, up):

@@ -22,7 +22,7 @@ STARTED_SECONDS = 60
 class NodeProcess:
     """One node of an operator, in front of an upstream. `settings` are flags without their dashes."""
 
-    def __init__(self, home, rpc_url, operator, node_id, upstream, **settings):
+    def __init__(self, home, rpc_url, operator, node_id, upstream, environment=None, **settings):
         self.home = home
         self.node_id = node_id
         self.port = free_ports(1)[0]
@@ -30,7 +30,12 @@ class NodeProcess:
         self.log = home / f"node-{node_id}.log"
         own = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
         key = "0x" + bytes(person(operator).key).hex()
-        self.environment = {**own, "COUNTERFOIL_CONFIG": os.devnull, "COUNTERFOIL_PRIVATE_KEY": key}
+        self.environment = {
+            **own,
+            "COUNTERFOIL_CONFIG": os.devnull,
+            "COUNTERFOIL_PRIVATE_KEY": key,
+            **(environment or {}),
+        }
         flags = {
             "home": home, "rpc-url": rpc_url, "upstream": upstream, "node-listen": f"127.0.0.1:{self.port}",
             "log-format": "json", "node-confirmations": 0, "node-watch-seconds": 0.2, **settings,
