@@ -18,8 +18,9 @@ Made from `indexer/settings.py` by `make docs`; a test fails when it is stale.
 A flag comes before the environment, the environment before the file, the file before the default. `counterfoil config`
 shows every setting, its value and where that comes from; keys in URLs are not shown.
 
-- **Flags.** `counterfoil config` takes all of them, `counterfoil index run` all but `--api`. Every command takes
-  `--home`, `--rpc-url` (or `--rpc`), `--database`, `--deployment` and `--config`, and commands that read take `--api`.
+- **Flags.** `counterfoil config` takes all of them, `counterfoil index run` those of an index, `counterfoil node serve`
+  those of a node. Every command takes `--home`, `--rpc-url` (or `--rpc`), `--deployment` and `--config`, all but
+  `node serve` take `--database`, and commands that read take `--api`.
 - **Environment.** A variable with the prefix `COUNTERFOIL_` that is nearly a setting's name is an error; any other
   unknown one is left alone, and `counterfoil config` lists it.
 - **File.** TOML, one `name = value` a line: `{CONFIG_FILE}` in the working directory, or the file that `--config` or

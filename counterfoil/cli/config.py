@@ -4,7 +4,7 @@ import click
 
 from counterfoil.cli.options import Common, example, with_settings
 from counterfoil.cli.output import print_json, print_table, say
-from indexer.settings import Settings, variable_of
+from indexer.settings import PREFIX, Settings, variable_of
 
 
 @click.command(epilog=example("counterfoil config"))
@@ -19,7 +19,7 @@ def config(common: Common) -> None:
         rows = {name: {"value": values[name], "from": origins[name]} for name in values}
         print_json({"settings": rows, "ignored": list(common.loaded.ignored)})
         return
-    table = ((name, values[name], origins[name], variable_of(name)) for name in values)
-    print_table(("setting", "value", "from", "variable"), table)
+    print_table(("setting", "value", "from"), ((name, values[name], origins[name]) for name in values))
+    say(f"A setting's variable is {PREFIX} and its name in capitals, such as {variable_of('home')}.")
     if common.loaded.ignored:
         say(f"no settings, and ignored: {', '.join(common.loaded.ignored)}")

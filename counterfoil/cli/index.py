@@ -25,7 +25,7 @@ def index() -> None:
 @index.command(epilog=example("counterfoil index run", "counterfoil index run --follow --log-format json"))
 @click.option("--follow", is_flag=True, help="Go on following the chain until interrupted.")
 @click.option("--wait", is_flag=True, help="Stand by while another process writes, and take over from it.")
-@with_settings(*(name for name in Settings.model_fields if not name.startswith(("api", "node_"))))
+@with_settings(*(name for name in Settings.model_fields if not name.startswith(("api", "node_", "agent_"))))
 def run(common: Common, follow: bool, wait: bool) -> None:
     """Catch up with the chain, and follow it where asked to.
 

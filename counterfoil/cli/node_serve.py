@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from contextlib import closing
 
 import click
 import structlog
@@ -52,8 +53,7 @@ def _serve(common: Common, node_id: int, settings: Settings) -> None:
         raise UserError("There is nothing to pass calls to: name the service's URL with --upstream.")
     key = account()
     chain = connected(common)
-    with stopped_by_signals() as stop:
-        listener = bind(settings.node_address())
+    with stopped_by_signals() as stop, closing(bind(settings.node_address())) as listener:
         node = open_node(chain, key, node_id, settings, os.environ.get(AUTHORIZATION))
         url = url_of(listener)
         structlog.get_logger().info(

@@ -1,9 +1,10 @@
 """What a node reads from the chain: sessions as they are now and as they were some blocks ago, and the final block."""
 
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
+
+from eth_abi.abi import decode
 
 from counterfoil.chain.connection import Block, Chain, asking
 from counterfoil.chain.contracts import NodeRegistry, SessionManager, SessionState, SessionStatus
@@ -33,12 +34,15 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
-    """A SessionOpened event."""
+class Event:
+    """A log about a session; of an opening also the node and the operator, which are 0 and "" in any other.
+
+    A log about an account gives its address as an id that no session has.
+    """
 
     session_id: str
-    node_id: int
-    operator: str
+    opened_with: int = 0
+    operator: str = ""
 
 
 class Reader:
@@ -49,6 +53,7 @@ class Reader:
         self.registry = NodeRegistry(chain)
         self.depth = settings.node_confirmations
         self._chain = chain
+        self._opening = bytes.fromhex(self.manager.contract.events["SessionOpened"].topic.removeprefix("0x"))
         self._finality = settings.finality
         self._lock = threading.Lock()
         self._head: Block | None = None
@@ -88,16 +93,11 @@ class Reader:
         """A session after a block."""
         return self.manager.session(session_id, head.number)
 
-    def openings(self, first: int, last: int) -> Iterator[Opening]:
-        """Every session that was opened in these blocks, with any node."""
-        with asking(f"The openings of blocks {first} to {last}"):
-            found: list[Any] = list(
-                self.manager.contract.events["SessionOpened"]().get_logs(from_block=first, to_block=last)
-            )
-        for event in found:
-            arguments = event["args"]
-            session_id = "0x" + bytes(arguments["session_id"]).hex()
-            yield Opening(session_id, int(arguments["node_id"]), str(arguments["operator"]).lower())
+    def events(self, first: int, last: int) -> list[Event]:
+        """What SessionManager logged about sessions in these blocks."""
+        where = cast(Any, {"address": self.manager.contract.address, "fromBlock": first, "toBlock": last})
+        with asking(f"The logs of blocks {first} to {last}"):
+            return [self._event(log) for log in self._chain.web3.eth.get_logs(where) if len(log["topics"]) > 1]
 
     def first_block(self) -> int:
         """The block before which no session can have been opened."""
@@ -110,6 +110,13 @@ class Reader:
         found = self.registry.node(node_id).operator
         if found != operator:
             raise UserError(f"Node {node_id} is run by {found}, and this key is {operator}: serve it with its own key.")
+
+    def _event(self, log: Any) -> Event:  # noqa: ANN401
+        session_id = "0x" + bytes(log["topics"][1]).hex()
+        if bytes(log["topics"][0]) != self._opening:
+            return Event(session_id)
+        node_id, operator = decode(["uint256", "address"], bytes(log["data"])[:64])
+        return Event(session_id, node_id, str(operator).lower())
 
     def _read(self, head: Block, session_id: str) -> View:
         now = self.manager.session(session_id, head.number)

@@ -24,7 +24,7 @@ from counterfoil.node.wire import CALL, METHODS, REPLAYED, MalformedError, read_
 from indexer.errors import IndexerError
 
 BODY_SECONDS: Final = 30.0
-_DOTS = re.compile(r"(?:^|[/\\])(?:\.|%2e){1,2}(?:[/\\?]|$)", re.IGNORECASE)
+_DOTS = re.compile(r"(?:/|\\|%2f|%5c)(?:\.|%2e){1,2}(?:/|\\|%2f|%5c|$)", re.IGNORECASE)
 _STATUSES: Final = {
     Refusal.BAD_SIGNATURE: 402, Refusal.WRONG_CALLS: 402, Refusal.UNDERPAID: 402, Refusal.ABOVE_DEPOSIT: 402,
     Refusal.OVERLOADED: 503,
@@ -92,6 +92,11 @@ def target_of(scope: Scope) -> str:
     return f"{rest}?{query}" if query else rest
 
 
+def refusal_status(refusal: Refusal) -> tuple[int, bool]:
+    """A refusal's HTTP status, and whether the same request may be taken in a moment."""
+    return _STATUSES.get(refusal, _CONFLICT), refusal in _AGAIN
+
+
 class _Relayed(Response):
     """An upstream's answer. Where it breaks off, or its client reads too slowly, the connection ends without an end."""
 
@@ -142,8 +147,9 @@ def _handlers(node: Node) -> dict[Any, Callable[[Request, Exception], Any]]:
 
     async def refused(_: Request, error: Exception) -> Response:
         assert isinstance(error, RefusedError)  # noqa: S101 - Starlette dispatches by this type
-        answer = _error(_STATUSES.get(error.refusal, _CONFLICT), str(error.refusal), str(error))
-        if error.refusal in _AGAIN:
+        status, may_try_again = refusal_status(error.refusal)
+        answer = _error(status, str(error.refusal), str(error))
+        if may_try_again:
             answer.headers["Retry-After"] = "1"
         return answer
 
@@ -167,7 +173,12 @@ def _handlers(node: Node) -> dict[Any, Callable[[Request, Exception], Any]]:
             return _error(503, "node_unavailable", "the node cannot write to its disk; the call charges nothing")
         return _error(503, "chain_unavailable", "the node cannot reach the chain; try again")
 
+    async def internal(_: Request, error: Exception) -> Response:
+        _log.error("internal", message=f"A request failed: {type(error).__name__}.", exc_info=error)
+        return _error(500, "internal", "the node failed; its log says why")
+
     return {
+        Exception: internal,
         RefusedError: refused, FailedError: failed, MalformedError: malformed, ClientDisconnect: gone,
         IndexerError: unavailable,
     }  # fmt: skip

@@ -78,7 +78,6 @@ class Settler:
         self._clock = clock
         self._sending = threading.Lock()
         self._states: dict[str, SessionState] = {}
-        self._seen = ""
         self._troubles: dict[str, Trouble] = {}
 
     def stuck(self) -> dict[str, str]:
@@ -107,28 +106,26 @@ class Settler:
                 self._note_settled(record.payable, state, head)
         return Settled(known.session_id, state.paid, state.calls)
 
-    def look(self, head: Block) -> None:
-        """Follow every session to this block, and settle what is due. Raises ChainError and BookError."""
-        if head.hash != self._seen:
-            self._follow(head)
-            self._seen = head.hash
-        self._complete(head)
-        now = max(head.timestamp, int(self._clock()))
-        for record in self._due(now):
-            self._try(record)
+    def settle_due(self, head: Block) -> None:
+        """Settle what is due at this block, or by the clock. Raises ChainError and BookError."""
         records = self._book.watched()
-        self._metrics.booked(records)
+        self._complete(records, head)
+        due = self._due(records, max(head.timestamp, int(self._clock())))
+        for record in due:
+            self._try(record)
+        self._metrics.booked(self._book.watched() if due else records)
         self._metrics.stuck.set(len(self.stuck()))
 
-    def _due(self, now: int) -> list[Record]:
-        records = [record for record in self._book.watched() if self._is_live(record)]
+    def _due(self, watched: list[Record], now: int) -> list[Record]:
+        records = [record for record in watched if self._is_live(record)]
         above = set(above_limit(_amounts(records), self._limit))
         due = [record for record in records if record.known.session_id in above or self._is_due(record, now)]
         return sorted((record for record in due if self._may_try(record)), key=lambda record: -record.payable.amount)
 
     def _is_live(self, record: Record) -> bool:
         state = self._states.get(record.known.session_id)
-        return state is not None and state.status in (SessionStatus.OPEN, SessionStatus.CLOSING)
+        is_open = state is not None and state.status in (SessionStatus.OPEN, SessionStatus.CLOSING)
+        return is_open and not record.is_settled
 
     def _is_due(self, record: Record, now: int) -> bool:
         state, served = self._states[record.known.session_id], record.last is not None
@@ -186,22 +183,25 @@ class Settler:
 
     # --- following the chain
 
-    def _follow(self, head: Block) -> None:
-        final = self._reader.final(head)
+    def follow(self, changed: set[str] | None, head: Block, final: Block) -> None:
+        """Take note of what became of sessions up to this block; `changed` are those to read again, None all."""
         records = self._book.watched()
-        states = {record.known.session_id: self._reader.session(record.known.session_id, head) for record in records}
+        kept = {} if changed is None else {one: state for one, state in self._states.items() if one not in changed}
         for record in records:
             session_id = record.known.session_id
-            if states[session_id] != self._states.get(session_id):
+            state = kept.get(session_id) or self._reader.session(session_id, head)
+            if state != self._states.get(session_id):
                 self._troubles.pop(session_id, None)
-            self._follow_one(record, states[session_id], head, final)
-        self._states = states
-        self._troubles = {session_id: why for session_id, why in self._troubles.items() if session_id in states}
+            self._states[session_id] = state
+            self._follow_one(record, state, head, final)
+        watched = {record.known.session_id for record in records}
+        self._states = {session_id: state for session_id, state in self._states.items() if session_id in watched}
+        self._troubles = {session_id: why for session_id, why in self._troubles.items() if session_id in watched}
         self._book.prune()
 
-    def _complete(self, head: Block) -> None:
+    def _complete(self, records: list[Record], head: Block) -> None:
         """Read the sessions that came into the book since the block was followed."""
-        for record in self._book.watched():
+        for record in records:
             session_id = record.known.session_id
             if session_id not in self._states:
                 self._states[session_id] = self._reader.session(session_id, head)
@@ -212,7 +212,7 @@ class Settler:
             if final.number > record.known.seen_block + GIVE_UP_BLOCKS:
                 self._give_up(record)
         elif state.status != SessionStatus.SETTLED:
-            if record.stage is Stage.SETTLED:
+            if record.settled_in and record.is_settled and record.settled_in[0] <= head.number:
                 self._book.undone(session_id)
                 self._metrics.settlement("undone")
                 _log.warning(

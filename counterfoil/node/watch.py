@@ -8,8 +8,8 @@ from typing import Any, Final
 import structlog
 
 from counterfoil.chain.connection import Block
-from counterfoil.chain.contracts import SessionStatus
-from counterfoil.node.book import Known, VoucherBook
+from counterfoil.node.book import VoucherBook
+from counterfoil.node.following import Follower
 from counterfoil.node.metrics import Metrics
 from counterfoil.node.reading import Reader
 from counterfoil.node.settlement import Settler
@@ -17,56 +17,7 @@ from indexer.errors import IndexerError
 from indexer.settings import Settings
 
 SHOWN_STUCK: Final = 20
-_RANGES: Final = 20
-"""How many ranges of blocks one look searches at the most: what else it has to do must not wait for old blocks."""
 _log = structlog.get_logger()
-
-
-class Openings:
-    """Finds the sessions that were opened with a node, also those without a call: they hold its capacity."""
-
-    def __init__(self, node_id: int, operator: str, reader: Reader, book: VoucherBook, max_range: int) -> None:
-        self._node_id = node_id
-        self._operator = operator
-        self._reader = reader
-        self._book = book
-        self._max_range = max_range
-        self._range = max_range
-        self._seen = ""
-
-    def look(self, head: Block) -> None:
-        """Enter new openings up to this block in the book. Blocks that are not final are searched at every head."""
-        if head.hash == self._seen:
-            return
-        final = self._reader.final(head).number
-        scanned = self._book.scanned()
-        start = at = self._reader.first_block() if scanned is None else scanned + 1
-        for _ in range(_RANGES):
-            if at > head.number:
-                self._seen = head.hash
-                break
-            last = min(at + self._range - 1, head.number)
-            self._search(at, last, head)
-            at = last + 1
-        if min(at - 1, final) >= start:
-            self._book.set_scanned(min(at - 1, final))
-
-    def _search(self, first: int, last: int, head: Block) -> None:
-        try:
-            found = list(self._reader.openings(first, last))
-        except IndexerError:
-            self._range = max(1, self._range // 2)  # perhaps it was too much at once
-            raise
-        self._range = min(self._max_range, self._range * 2)
-        for opening in found:
-            is_ours = (opening.node_id, opening.operator) == (self._node_id, self._operator)
-            if is_ours and self._book.record(opening.session_id) is None:
-                self._enter(opening.session_id, head)
-
-    def _enter(self, session_id: str, head: Block) -> None:
-        state = self._reader.session(session_id, head)
-        if state.status in (SessionStatus.OPEN, SessionStatus.CLOSING):
-            self._book.note(Known(session_id, state.signer, state.price, head.number, head.timestamp))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +41,13 @@ class Watch:
         self._book = book
         self._settler = settler
         self._metrics = metrics
-        self._openings = Openings(node_id, operator, reader, book, settings.max_range_blocks)
+        self._follower = Follower(node_id, operator, reader, book, settings.max_range_blocks)
         self._seconds = settings.node_watch_seconds
         self._patience = settings.node_watch_seconds + 2 * settings.request_seconds
         self._wake = threading.Event()
         self._standing = Standing("the chain was not asked yet", None)
         self._looked_at = time.monotonic()
-        self._checked = ""
+        self._followed = ""
 
     def wake(self) -> None:
         """Look now."""
@@ -106,11 +57,17 @@ class Watch:
         """Look once. Raises IndexerError."""
         head = self._reader.head()
         self._metrics.looked(head)
-        if head.hash != self._checked:
-            self._reader.check_operator(self._node_id, self._operator)
-            self._checked = head.hash
-        self._openings.look(head)
-        self._settler.look(head)
+        try:
+            if head.hash != self._followed:
+                self._reader.check_operator(self._node_id, self._operator)
+                final = self._reader.final(head)
+                self._settler.follow(self._follower.look(head, final), head, final)
+                self._followed = head.hash if self._follower.is_at(head) else ""
+            self._settler.settle_due(head)
+        except IndexerError:
+            self._follower.forget()
+            self._followed = ""
+            raise
         self._stand(None, head)
 
     def run(self, stop: threading.Event) -> None:

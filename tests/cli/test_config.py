@@ -15,13 +15,15 @@ def config(*arguments):
 def test_config__of_settings_from_everywhere__says_where_each_comes_from(monkeypatch, tmp_path):
     (tmp_path / "counterfoil.toml").write_text('verify = "full"\nconfirmations = 4\n')
     monkeypatch.setenv("COUNTERFOIL_CONFIRMATIONS", "5")
-    rows = {line.split()[0]: line.split()[1:] for line in config("--listen", "9700").splitlines()}
+    *table, said = config("--listen", "9700").splitlines()
+    rows = {line.split()[0]: line.split()[1:] for line in table}
 
-    assert rows["setting"] == ["value", "from", "variable"]
-    assert rows["verify"] == ["full", "counterfoil.toml", "COUNTERFOIL_VERIFY"]
-    assert rows["confirmations"] == ["5", "environment", "COUNTERFOIL_CONFIRMATIONS"]
-    assert rows["listen"] == ["9700", "flag", "COUNTERFOIL_LISTEN"]
-    assert rows["poll_seconds"] == ["0.2", "default", "COUNTERFOIL_POLL_SECONDS"]
+    assert rows["setting"] == ["value", "from"]
+    assert rows["verify"] == ["full", "counterfoil.toml"]
+    assert rows["confirmations"] == ["5", "environment"]
+    assert rows["listen"] == ["9700", "flag"]
+    assert rows["poll_seconds"] == ["0.2", "default"]
+    assert said == "A setting's variable is COUNTERFOIL_ and its name in capitals, such as COUNTERFOIL_HOME."
     assert set(rows) == {"setting", *Settings.model_fields}
 
 

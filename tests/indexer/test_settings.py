@@ -219,3 +219,45 @@ def test_variables__of_the_sources__are_settings_or_declared():
     named = {name for path in sources for name in re.findall(r"\bCOUNTERFOIL_[A-Z_]+\b", path.read_text())}
     assert named - known <= {PREFIX}
     assert len(named) > 10
+
+
+# --- the upstreams of a node
+
+
+@pytest.mark.parametrize(
+    ("given", "upstreams"),
+    [
+        ("", {}),
+        ("http://127.0.0.1:8000/v1", {"": "http://127.0.0.1:8000/v1"}),
+        (
+            "http:x=https://one.example, data:y=http://two:1/a=b",
+            {"http:x": "https://one.example", "data:y": "http://two:1/a=b"},
+        ),
+    ],
+)
+def test_upstreams__of_pairs__are_urls_by_category(given, upstreams):
+    assert load({"node_upstreams": given}).settings.upstreams() == upstreams
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "secret", "a=secret", "a=ftp://secret", "http://a,http://secret", "a=http://b,http://secret",
+        "a=http://b,a=http://secret", "A=http://secret", "a=http://me:secret@b", "http://b?key=secret", "http://b#secret",
+        "a=http://secret,", "a=http://b:0/secret",
+    ],
+)  # fmt: skip
+def test_upstreams__of_another_form__are_refused_without_their_text(given):
+    with pytest.raises(SettingsError) as caught:
+        load({"node_upstreams": given})
+    assert str(caught.value).startswith("Correct these settings: --node-upstreams: give one URL such as ")
+    assert "secret" not in str(caught.value)
+
+
+def test_shown__of_upstreams__are_categories_and_hosts():
+    settings = Settings(
+        node_upstreams="a:b=http://one:1/secret,c=https://two/secret", node_coordinator="http://x/secret"
+    )
+    assert settings.shown()["node_upstreams"] == "a:b=http://one:1,c=https://two"
+    assert settings.shown()["node_coordinator"] == "http://x"
+    assert Settings(node_upstreams="http://one/secret").shown()["node_upstreams"] == "http://one"

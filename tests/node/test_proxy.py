@@ -1,15 +1,17 @@
 """What a node passes on, what it charges for, and what a retry gets: real upstreams that behave well and badly."""
 
 import json
+import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from http.client import HTTPConnection
 
 import httpx
 import pytest
 
 from counterfoil.chain.typed_data import failure as failure_data
+from counterfoil.node import server
 from counterfoil.node.wire import request_digest, voucher_headers
 from tests.support.caller import Caller, error, until
 from tests.support.chain import unused_url
@@ -175,6 +177,7 @@ def test_call__that_is_refused_at_length__gives_500_printable_characters(caller,
 BAD_ANSWERS = {
     "half an answer": streaming(b"half", BreakError()),
     "fewer bytes than it says": claiming(100, b"few"),
+    "more bytes than it says": claiming(2, b"many"),
     "compressed": answering(b"zipped", content_encoding="gzip"),
     "too large": answering(b"x" * (BIG + 1)),
 }
@@ -312,6 +315,61 @@ def test_call__beyond_what_the_node_serves_at_a_time__is_overloaded(scene, stric
         gate.set()
         assert [call.result().status_code for call in calls] == [200, 200]
     assert strictly.call(1).status_code == 200
+
+
+# --- clients that behave badly
+
+
+def raw(caller, sent):
+    """A connection on which something was sent."""
+    host, port = caller.url.removeprefix("http://").split(":")
+    connection = socket.create_connection((host, int(port)), timeout=30)
+    connection.sendall(sent)
+    return connection
+
+
+def head(caller, version="1.1"):
+    lines = [f"POST /call HTTP/{version}", "Host: node", "Content-Length: 0"]
+    return "\r\n".join([*lines, *(f"{name}: {value}" for name, value in caller.next(1).items()), "", ""]).encode()
+
+
+def read_all(connection):
+    """What comes until the connection ends, however it ends."""
+    received = b""
+    with suppress(ConnectionResetError):
+        while piece := connection.recv(65536):
+            received += piece
+    return received
+
+
+def test_call__of_a_client_that_does_not_read__is_cut_in_time_and_its_answer_kept(scene, up, monkeypatch):
+    cut = threading.Event()
+    monkeypatch.setattr(server._log, "warning", lambda event, **_: event == "slow_client" and cut.set())
+    caller = Caller(scene.world, scene.node("susi", upstream=up.url, node_call_seconds=0.5))
+    size = 8 * 2**20
+    up.behave = answering(b"x" * size)
+    with raw(caller, head(caller)) as connection:
+        until(lambda: held(scene, caller) == (1, 100))
+        until(cut.is_set)
+        assert len(read_all(connection)) < size
+    assert len(caller.call(1, b"").content) == size
+
+
+def test_call__over_http_1_0__comes_whole_with_its_length(caller, up):
+    up.behave = streaming(b"one", b"two", b"three")
+    with raw(caller, head(caller, "1.0")) as connection:
+        answer = read_all(connection)
+    assert b"content-length: 11" in answer
+    assert answer.endswith(b"\r\n\r\nonetwothree")
+
+
+def test_server__of_a_connection_without_a_whole_head__ends_it(scene, up, monkeypatch):
+    monkeypatch.setattr("counterfoil.node.serving.HEAD_SECONDS", 0.2)
+    caller = Caller(scene.world, scene.node("sina", upstream=up.url))
+    for sent in (b"", b"POST /call HT", head(caller)[:-2]):
+        with raw(caller, sent) as connection:
+            assert read_all(connection) == b""
+    assert caller.call(1).status_code == 200
 
 
 # --- confirmed

@@ -2,7 +2,7 @@
 
 import pytest
 
-from counterfoil.chain.contracts import Choice
+from counterfoil.chain.contracts import Choice, Opening
 from counterfoil.node.book import Stage
 from counterfoil.node.wire import voucher_headers
 from counterfoil.receipts import digest
@@ -184,7 +184,7 @@ def reopen(caller, deposit):
         policy=int(request.policy), nonce=request.nonce, attempt=0, snapshot_block=caller.receipt.snapshot_block,
         snapshot_hash=caller.receipt.snapshot_hash, price_cap=None, decision=digest(caller.receipt),
     )  # fmt: skip
-    opening = caller.world.manager.open(caller.receipt.choice, deposit, caller.price, 3600, choice)
+    opening = caller.world.manager.open(Opening(caller.receipt.choice, deposit, caller.price, 3600, choice))
     again = caller.world.write(caller.client, opening, "SessionOpened")["session_id"].hex()
     assert "0x" + again == caller.session_id
 
@@ -202,22 +202,23 @@ def test_watch__of_a_session_that_exists_again_after_a_reorg__settles_its_vouche
 # --- refused
 
 
-def test_watch__of_a_settlement_that_the_chain_refuses__is_stuck_after_a_few_tries_and_shown(scene, caller):
+def test_watch__of_a_settlement_that_the_chain_refuses__is_stuck_after_a_few_tries_and_shown(scene, up):
+    caller = Caller(scene.world, scene.node("stina", upstream=up.url, node_watch_seconds=0.02))
     assert caller.send("/call", voucher_headers(caller.voucher(900, 1))).status_code == 200
     scene.world.rpc("anvil_reorg", 1, [])
     reopen(caller, 800)
     caller.close()
-    until(lambda: metric(scene, "stuck_sessions") == 1)
+    until(lambda: metric(scene, "stuck_sessions", "stina") == 1)
     ready = caller.send("/ready", {}, b"", "GET")
     assert (ready.status_code, ready.json()["stuck_sessions"]) == (200, 1)
     (stuck,) = ready.json()["stuck"]
     assert stuck["session_id"] == caller.session_id
     assert "voucher above deposit" in stuck["reason"]
-    tries = scene.nodes["olga"].settler._troubles[caller.session_id]
+    tries = scene.nodes["stina"].settler._troubles[caller.session_id]
     assert (tries.refusals, tries.attempts) == (5, 5)
     later(caller.world, 61)
     caller.world.by("bob").send(caller.world.manager.finish_close(caller.session_id))
-    until(lambda: metric(scene, "stuck_sessions") == 0)
+    until(lambda: metric(scene, "stuck_sessions", "stina") == 0)
 
 
 def test_watch__of_an_rpc_that_is_gone__says_so_and_goes_on_when_it_is_back(scene, caller, monkeypatch):
