@@ -1,12 +1,17 @@
 """Where an agent's calls may go: an endpoint string from the registry is anybody's text."""
 
 import ipaddress
+import queue
 import socket
+import threading
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
 MAX_ENDPOINT = 256
+LOOK_UP_SECONDS = 5
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+_Entry = tuple[Any, ...]
 # An IPv4 address stands in the last 32 bits of these, and a gateway may deliver there: NAT64 and IPv4-compatible.
 _CARRIERS = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("::/96"))
 # Protocol assignments (RFC 6890) and local NAT64 (RFC 8215): not global, whatever this Python version says.
@@ -51,15 +56,32 @@ def resolve(endpoint: str, *, allow_private: bool) -> Target:
 
 
 def _address(host: str, port: int, *, allow_private: bool) -> str:
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
-        raise EndpointError(f"the host {host} has no address") from error
+    found = _look_up(host, port)
     addresses = [ipaddress.ip_address(str(entry[4][0]).split("%")[0]) for entry in found]
     if not allow_private and not all(_is_public(address) for address in addresses):
         raise EndpointError(f"the host {host} is in a private network; allow that if it is meant")
     chosen = addresses[0]
     return f"[{chosen}]" if chosen.version == 6 else str(chosen)
+
+
+def _look_up(host: str, port: int) -> list[_Entry]:
+    # The system's look-up keeps its own time: it runs aside, and is left alone where that is too long.
+    answer: queue.SimpleQueue[list[_Entry] | Exception] = queue.SimpleQueue()
+
+    def ask() -> None:
+        try:
+            answer.put(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except (OSError, UnicodeError) as error:
+            answer.put(error)
+
+    threading.Thread(target=ask, daemon=True, name="look-up").start()
+    try:
+        found = answer.get(timeout=LOOK_UP_SECONDS)
+    except queue.Empty:
+        raise EndpointError(f"the host {host} was not found in {LOOK_UP_SECONDS} s") from None
+    if isinstance(found, Exception):
+        raise EndpointError(f"the host {host} has no address") from found
+    return found
 
 
 def _is_public(address: Address) -> bool:

@@ -1,4 +1,5 @@
 import socket
+import threading
 
 import pytest
 
@@ -86,3 +87,12 @@ def test_resolve__with_a_name_of_one_public_and_one_private_address__refuses(mon
     monkeypatch.setattr(socket, "getaddrinfo", lookup)
     with pytest.raises(EndpointError, match="private network"):
         resolve("https://node.example", allow_private=False)
+
+
+def test_resolve__of_a_name_server_that_hangs__gives_up(monkeypatch):
+    answered = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: answered.wait())
+    monkeypatch.setattr("counterfoil.agent.endpoint.LOOK_UP_SECONDS", 0.01)
+    with pytest.raises(EndpointError, match=r"the host node\.example was not found in 0\.01 s"):
+        resolve("https://node.example", allow_private=False)
+    answered.set()
