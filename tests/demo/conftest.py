@@ -51,16 +51,19 @@ class Demo:
 @pytest.fixture(scope="package")
 def demo(tmp_path_factory):
     home = tmp_path_factory.mktemp("demo") / "home"
-    ran = subprocess.run(
-        [*DEMO, "--sessions", str(SESSIONS), "--keep", "--home", str(home)],
-        cwd=ROOT, capture_output=True, text=True, check=False, timeout=280,
-    )  # fmt: skip
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    told = dict(re.findall(r"(COUNTERFOIL_\w+)=(\S+)", ran.stdout))
-    yield Demo(home, ran.stdout, told, re.search(r"API at (\S+?)\.\s", ran.stdout).group(1))
-    stopped = subprocess.run(
-        [*DEMO, "--stop", "--home", str(home)], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    try:
+        ran = subprocess.run(
+            [*DEMO, "--sessions", str(SESSIONS), "--keep", "--home", str(home)],
+            cwd=ROOT, capture_output=True, text=True, check=False, timeout=280,
+        )  # fmt: skip
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        told = dict(re.findall(r"(COUNTERFOIL_\w+)=(\S+)", ran.stdout))
+        yield Demo(home, ran.stdout, told, re.search(r"API at (\S+?)\.\s", ran.stdout).group(1))
+    finally:
+        # Also where it failed: a demo that was kept goes on until it is stopped.
+        stopped = subprocess.run(
+            [*DEMO, "--stop", "--home", str(home)], cwd=ROOT, capture_output=True, text=True, check=False
+        )
     ended = re.findall(r"earlier demo's (\S+)", stopped.stdout)
     assert (ended[0], ended[-2:]) == ("api", ["index", "chain"])
     assert sum(name.startswith("node-") for name in ended) == 11
