@@ -160,7 +160,7 @@ class Settler:
         _log.warning(
             "settlement_stuck" if trouble.is_stuck else "settlement_failed", session_id=session_id, attempts=attempts,
             message=f"Session {session_id} is not settled: {trouble.reason}"
-            + (" It is not tried again until the node starts anew." if trouble.is_stuck else ""),
+            + (" It is tried again when the session changes or the node starts anew." if trouble.is_stuck else ""),
         )  # fmt: skip
 
     def _send(self, last: Voucher) -> Block:

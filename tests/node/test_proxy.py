@@ -12,6 +12,7 @@ import pytest
 
 from counterfoil.chain.typed_data import failure as failure_data
 from counterfoil.node import server
+from counterfoil.node.book import BookError
 from counterfoil.node.wire import request_digest, voucher_headers
 from tests.support.caller import Caller, error, until
 from tests.support.chain import unused_url
@@ -315,6 +316,49 @@ def test_call__beyond_what_the_node_serves_at_a_time__is_overloaded(scene, stric
         gate.set()
         assert [call.result().status_code for call in calls] == [200, 200]
     assert strictly.call(1).status_code == 200
+
+
+# --- the order of things
+
+
+def test_call__while_the_upstream_is_asked__stands_in_the_book_with_its_request(scene, caller, up):
+    gate = up.gate()
+    up.behave = hanging(gate)
+    book = scene.nodes["olga"].book
+    with ThreadPoolExecutor(1) as pool:
+        call = pool.submit(caller.call, 1)
+        until(lambda: up.got)
+        query = "select amount, calls, signature, request from held where session_id = ?"
+        (row,) = book._connection.execute(query, (caller.session_id,)).fetchall()
+        gate.set()
+        assert call.result().status_code == 200
+    request = request_digest("POST", "", b"hello")
+    assert row == ("100", 1, caller.voucher(100, 1).signature, request)
+    assert book._connection.execute(query, (caller.session_id,)).fetchall() == []
+
+
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_call__that_cannot_be_kept__gives_nobody_the_whole_answer(scene, caller, up, monkeypatch, pieces):
+    def fail(*_):
+        raise BookError("the disk is full")
+
+    gates = [up.gate() for _ in range(pieces - 1)]
+    up.behave = streaming(*(part for gate in gates for part in (b"piece", gate)), b"last")
+    book = scene.nodes["olga"].book
+    monkeypatch.setattr(book, "keep", fail)
+    for gate in gates:
+        threading.Timer(0.2, gate.set).start()
+    if pieces == 1:
+        assert error(caller.call(1)) == (503, "node_unavailable")
+    else:
+        received = []
+        with caller.stream(1) as answer, pytest.raises(httpx.RemoteProtocolError):
+            received.extend(answer.iter_raw())
+        assert b"last" not in b"".join(received)
+    monkeypatch.undo()
+    assert held(scene, caller) == (0, 0)
+    up.behave = answering(b"again")
+    assert caller.call(1).content == b"again"
 
 
 # --- clients that behave badly

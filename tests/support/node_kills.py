@@ -48,11 +48,15 @@ class Report:
 
 @dataclass
 class Course:
-    """One session as its client knows it: the whole answers by number, and the number that is asked now."""
+    """One session as its client knows it: the whole answers by number, and the number that is asked now.
+
+    `is_asked` while that call has no answer: it may be paid, so that it is asked again before anything else.
+    """
 
     caller: Caller
     whole: dict = field(default_factory=dict)
     asking: int = 1
+    is_asked: bool = False
     settling: bool = False
     paid: int | None = None
 
@@ -79,17 +83,18 @@ class Client:
                 return
 
     def _step(self, course):
-        if course.settling or course.asking > self._rng.randint(1, CALLS):
+        if not course.is_asked and (course.settling or course.asking > self._rng.randint(1, CALLS)):
             course.settling = True
             self._settle(course)
             return
-        number = course.asking
+        number, course.is_asked = course.asking, True
         answer = course.caller.call(number, body=f"{course.caller.session_id} {number}".encode())
         self._report.check(answer.status_code == 200, f"call {number} was answered {answer.status_code} {answer.text}")
         self._report.calls += 1
         self._report.replays += "counterfoil-replayed" in answer.headers
         course.whole[number] = answer.content
         course.asking += 1
+        course.is_asked = False
 
     def _settle(self, course):
         answer = course.caller.settle()
@@ -170,7 +175,6 @@ def _finish(client, report, up):
     """End the last session, and compare what the chain paid with what was answered."""
     course = client.course
     if course is not None:
-        course.settling = False
         client.run(_After(course))
     for course in client.done:
         state = until(lambda one=course: (found := one.caller.state()).status == 3 and found)
