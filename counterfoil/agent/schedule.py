@@ -124,7 +124,7 @@ def _number(day: str) -> int:
     return int(day) if day.isdigit() else _DAYS.index(day)
 
 
-class _Scheduler(BackgroundScheduler):
+class _Scheduler(BackgroundScheduler):  # type: ignore[misc]
     """Begins nothing unless it is told to: APScheduler's own would once more when it is shut down, and lose the run."""
 
     def __init__(self, **options: Any) -> None:  # noqa: ANN401
