@@ -9,9 +9,10 @@ from counterfoil.agent.funding import shortage
 from counterfoil.agent.runner import capped
 from counterfoil.agent.spending import OverPolicyError, Reservation, check
 from counterfoil.agent.workflow import Step, Workflow
-from counterfoil.agent.workflows import Found, check_inputs, find
+from counterfoil.agent.workflows import Found, NothingFoundError, check_inputs, find, no_choice
 from counterfoil.chain.errors import ChainError
-from counterfoil.receipts import Policy, Receipt, Request, build
+from counterfoil.receipts import Policy, Receipt, ReceiptError, Request, build
+from counterfoil.routing.lottery import LotteryError
 
 SHOWN = 4
 
@@ -45,7 +46,7 @@ class Plan:
 def plan(desk: Desk, workflow: Workflow) -> Plan:
     """Say what a run of a workflow would spend and where.
 
-    Raises NothingFoundError, UserError for an input that cannot be sent, LotteryError and ReceiptError.
+    Raises NothingFoundError, and UserError for an input that cannot be sent.
     """
     check_inputs(workflow)
     steps: list[PlannedStep] = []
@@ -80,14 +81,17 @@ def _draw(desk: Desk, step: Step, position: int) -> tuple[Receipt, Found]:
         pinned=step.service_id,
         found_by=found.found_by or None,
     )
-    receipt = build(
-        chain_id=desk.chain.chain_id,
-        contracts=dict(desk.chain.deployment.addresses()),
-        snapshot_block=snapshot.as_of.block,
-        snapshot_hash=snapshot.as_of.hash,
-        request=request,
-        candidates=snapshot.candidates,
-    )
+    try:
+        receipt = build(
+            chain_id=desk.chain.chain_id,
+            contracts=dict(desk.chain.deployment.addresses()),
+            snapshot_block=snapshot.as_of.block,
+            snapshot_hash=snapshot.as_of.hash,
+            request=request,
+            candidates=snapshot.candidates,
+        )
+    except (ReceiptError, LotteryError) as error:
+        raise NothingFoundError(f"Step {step.id}: {no_choice(found.category, error)}.") from error
     return receipt, found
 
 

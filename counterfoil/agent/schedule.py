@@ -194,8 +194,15 @@ class Schedules:
 
     def serve(self, work: Work, stop: threading.Event) -> None:
         """Make every run when it is due, until told to stop. Raises BusySchedulesError where another process does."""
+
+        def unless_stopped(workflow: str) -> None:
+            if stop.is_set():
+                self._say(f"{workflow}: a run is left out, since this process ends")
+            else:
+                work(workflow)
+
         with self._alone():
-            _work[:] = [work]
+            _work[:] = [unless_stopped]
             self._catch_up()
             self._scheduler.resume()
             try:
@@ -204,8 +211,8 @@ class Schedules:
             finally:
                 with self._scheduler.looking:
                     self._scheduler.pause()
-                _work.clear()
                 self._scheduler.shutdown(wait=True)
+                _work.clear()
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

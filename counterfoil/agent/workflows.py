@@ -96,7 +96,9 @@ class WorkflowRunner:
             row = row if row.category else self._begin(row, step, outputs)
             done = self._runner.run(job_of(run.run_id, workflow, step, row))
             row = replace(row, status=DONE if done.worked else FAILED, output=_output(step, done), reason=done.reason)
-        except (UserError, ReceiptError, LotteryError) as error:
+        except (ReceiptError, LotteryError) as error:
+            row = replace(row, status=FAILED, reason=no_choice(row.category, error))
+        except UserError as error:
             if isinstance(error, ChainError) and not isinstance(error, UnfundedError):
                 raise
             row = replace(row, status=FAILED, reason=str(error).rstrip("."))
@@ -136,6 +138,11 @@ def find(step: Step, market: Market, why_not_index: str) -> Found:
     first = best[0]
     words = " and ".join(part for part in (f"task {step.task!r}" * bool(step.task), step.need) if part)
     return Found(first.category, _line(f"by {words} in {source}: service {first.service_id}, {first.sentence}"))
+
+
+def no_choice(category: str, error: Exception) -> str:
+    """The sentence of a category that nothing can be chosen in."""
+    return f"category {category}: {error}; `counterfoil services` lists what is offered"
 
 
 def check_inputs(workflow: Workflow) -> None:
