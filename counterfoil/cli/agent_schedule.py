@@ -51,13 +51,16 @@ def schedule(
     """
     tell = progress(common)
     when = _when(workflow, interval, line, schedule_id)
-    name = schedule_id or (load(workflow).name if workflow else "")
+    read = load(workflow) if workflow else None
+    if how.dry_run and read is None:
+        raise UserError("--dry-run says what one run would spend: name its workflow too.")
+    name = schedule_id or (read.name if read else "")
     with at_desk(common) as desk, Schedules(_path(common), tell) as schedules:
         known = {entry.schedule_id for entry in schedules.entries()} | ({name} if when else set())
         if not known:
             raise UserError("There is no schedule: name a workflow with --every or --cron.")
-        if how.dry_run:
-            _show_first(desk, workflow, common)
+        if how.dry_run and read is not None:
+            show_plan(plan(desk, read), common)
             return
         if not how.yes:
             ask_first(f"Spend from {desk.address} whenever one of {plural(len(known), 'schedule')} is due?")
@@ -111,12 +114,6 @@ def _when(workflow: Path | None, interval: str | None, line: str | None, schedul
     if (interval is None) == (line is None):
         raise UserError("Say when: with --every 30s, or with --cron '0 7 * * 1-5'.")
     return every(interval) if interval is not None else cron(line or "")
-
-
-def _show_first(desk: Desk, workflow: Path | None, common: Common) -> None:
-    if workflow is None:
-        raise UserError("--dry-run says what one run would spend: name its workflow too.")
-    show_plan(plan(desk, load(workflow)), common)
 
 
 def _make(desk: Desk, path: Path, common: Common) -> None:
