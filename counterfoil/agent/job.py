@@ -1,11 +1,12 @@
 """What an agent wants done, and what came of it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from counterfoil.agent.checks import Checks
 from counterfoil.agent.forms import CallRequest, Form
-from counterfoil.agent.journal import SessionRow
+from counterfoil.agent.journal import CallRow, SessionRow
 from counterfoil.receipts import Skipped
 
 
@@ -48,3 +49,9 @@ class Done:
     sessions: tuple[SessionRow, ...]
     skipped: tuple[Skipped, ...]
     reason: str
+
+
+def merit(calls: Sequence[CallRow]) -> tuple[int, int]:
+    """Sorts sessions by the calls that worked: those a judge liked best first, then the faster ones."""
+    scores = [call.judge_score for call in calls if call.judge_score is not None]
+    return -(sum(scores) // len(scores)) if scores else 0, sum(call.latency_ms for call in calls)

@@ -11,7 +11,7 @@ from counterfoil.chain.connection import Chain
 from counterfoil.chain.contracts import NodeRegistry, RoutingLens
 from counterfoil.directory import Directory, LiveListings
 from counterfoil.market import LiveMarket, Snapshot
-from counterfoil.routing.experience import Match, sentence
+from counterfoil.routing.experience import sentence
 from counterfoil.routing.lottery import Slate, category_id
 from indexer import query
 from indexer.errors import IndexerError
@@ -97,9 +97,14 @@ class IndexMarket:
         return None if view is None else Place(view.node_id, view.operator, view.endpoint)
 
     def best(self, task: str, need: str) -> Sequence[Found]:
-        """Rank by what others and this agent attested."""
+        """Rank by what others and this agent attested; a service that nobody tried for this is of any category."""
         page = LiveListings(self._directory).best(task, need, routable=True, after=0, limit=PLACES).value
-        return [Found(one.view.service_id, one.view.category, _sentence(one.match)) for one, _ in page.items]
+        tried = [(one.view, one.match, one.match.label) for one, _ in page.items]
+        return [
+            Found(view.service_id, view.category, sentence(label, match.summary))
+            for view, match, label in tried
+            if label is not None
+        ]
 
     def category_of(self, service_id: int) -> str | None:
         """Give a service's category."""
@@ -120,10 +125,6 @@ class IndexMarket:
             ).value.items
         ]
         return median([fact.latency_ms for fact in facts if fact.worked])
-
-
-def _sentence(match: Match) -> str:
-    return sentence(match.label, match.summary) if match.label is not None else "Not tried yet"
 
 
 class ChainMarket:

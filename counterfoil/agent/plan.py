@@ -1,15 +1,18 @@
 """What a run would spend and where: the same discovery, draw and caps as the run's own, and nothing is signed."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from counterfoil.agent.desk import Desk
-from counterfoil.agent.funding import UnfundedError, shortage
+from counterfoil.agent.funding import shortage
 from counterfoil.agent.runner import capped
 from counterfoil.agent.spending import OverPolicyError, Reservation, check
 from counterfoil.agent.workflow import Step, Workflow
-from counterfoil.agent.workflows import find
-from counterfoil.receipts import Policy, Request, build
+from counterfoil.agent.workflows import Found, NothingFoundError, check_inputs, find, no_choice
+from counterfoil.chain.errors import ChainError
+from counterfoil.receipts import Policy, Receipt, ReceiptError, Request, build
+from counterfoil.routing.lottery import LotteryError
 
 SHOWN = 4
 
@@ -19,7 +22,7 @@ class PlannedStep:
     """A step as it would go now; amounts are base units, `order` the first services of its draw with their prices.
 
     `deposit` is what all of its sessions may take at the price of the first, and `refused` says why nothing would be
-    opened with that one, "" where it would be.
+    opened with that one once the steps before it took all of theirs, "" where it would be.
     """
 
     step_id: str
@@ -41,10 +44,18 @@ class Plan:
 
 
 def plan(desk: Desk, workflow: Workflow) -> Plan:
-    """Say what a run of a workflow would spend and where. Raises NothingFoundError and ReceiptError."""
-    steps = tuple(_step(desk, workflow, step, position) for position, step in enumerate(workflow.steps))
-    deposit = sum(step.deposit for step in steps)
-    return Plan(steps, deposit, _lacks(desk, max((step.deposit for step in steps), default=0)))
+    """Say what a run of a workflow would spend and where.
+
+    Raises NothingFoundError, and UserError for an input that cannot be sent.
+    """
+    check_inputs(workflow)
+    steps: list[PlannedStep] = []
+    reserved: list[Reservation] = []
+    for step in workflow.steps:
+        receipt, found = _draw(desk, step, len(steps))
+        reserved.append(_reservation(desk, workflow, step, receipt))
+        steps.append(_planned(step, found, receipt, reserved[-1], _refused(desk, workflow, step, reserved)))
+    return Plan(tuple(steps), sum(step.deposit for step in steps), _lacks(desk, max(step.deposit for step in steps)))
 
 
 def _lacks(desk: Desk, deposit: int) -> str:
@@ -52,12 +63,12 @@ def _lacks(desk: Desk, deposit: int) -> str:
     try:
         shortage(desk, deposit)
         desk.wallet.sender()
-    except UnfundedError as error:
+    except ChainError as error:  # UnfundedError, or a wallet and a relayer without gas
         return str(error)
     return ""
 
 
-def _step(desk: Desk, workflow: Workflow, step: Step, position: int) -> PlannedStep:
+def _draw(desk: Desk, step: Step, position: int) -> tuple[Receipt, Found]:
     market, why = desk.markets.now()
     found = find(step, market, why)
     snapshot = market.snapshot(found.category)
@@ -70,42 +81,49 @@ def _step(desk: Desk, workflow: Workflow, step: Step, position: int) -> PlannedS
         pinned=step.service_id,
         found_by=found.found_by or None,
     )
-    receipt = build(
-        chain_id=desk.chain.chain_id,
-        contracts=dict(desk.chain.deployment.addresses()),
-        snapshot_block=snapshot.as_of.block,
-        snapshot_hash=snapshot.as_of.hash,
-        request=request,
-        candidates=snapshot.candidates,
-    )
+    try:
+        receipt = build(
+            chain_id=desk.chain.chain_id,
+            contracts=dict(desk.chain.deployment.addresses()),
+            snapshot_block=snapshot.as_of.block,
+            snapshot_hash=snapshot.as_of.hash,
+            request=request,
+            candidates=snapshot.candidates,
+        )
+    except (ReceiptError, LotteryError) as error:
+        raise NothingFoundError(f"Step {step.id}: {no_choice(found.category, error)}.") from error
+    return receipt, found
+
+
+def _planned(step: Step, found: Found, receipt: Receipt, reservation: Reservation, refused: str) -> PlannedStep:
     prices = {candidate.service_id: candidate.price for candidate in receipt.candidates}
-    order = tuple((service_id, prices[service_id]) for service_id in receipt.order[:SHOWN])
-    place = market.place(receipt.choice, receipt.snapshot_block)
-    reservation = _reservation(workflow, step, order[0][1], place.operator if place else "")
     return PlannedStep(
         step_id=step.id,
         category=found.category,
         found_by=found.found_by,
-        order=order,
+        order=tuple((service_id, prices[service_id]) for service_id in receipt.order[:SHOWN]),
         deposit=reservation.deposit,
         reason=receipt.reason,
-        refused=_refused(desk, workflow, step, reservation),
+        refused=refused,
     )
 
 
-def _reservation(workflow: Workflow, step: Step, price: int, operator: str) -> Reservation:
+def _reservation(desk: Desk, workflow: Workflow, step: Step, receipt: Receipt) -> Reservation:
     run_id = f"plan of {workflow.name}"
-    day = datetime.now(UTC).date()
+    place = desk.markets.now()[0].place(receipt.choice, receipt.snapshot_block)
+    operator = place.operator if place else "nobody"
+    price = next(candidate.price for candidate in receipt.candidates if candidate.service_id == receipt.choice)
     calls = step.calls * (2 if step.try_both else 1)
-    return Reservation(f"{run_id}/{step.id}", run_id, operator, price, calls, price * calls, day)
+    return Reservation(f"{run_id}/{step.id}", run_id, operator, price, calls, price * calls, datetime.now(UTC).date())
 
 
-def _refused(desk: Desk, workflow: Workflow, step: Step, reservation: Reservation) -> str:
+def _refused(desk: Desk, workflow: Workflow, step: Step, reserved: Sequence[Reservation]) -> str:
+    *before, wanted = reserved
     try:
-        check(capped(desk.policy, workflow.budget), desk.spending, reservation)
+        check(capped(desk.policy, workflow.budget), desk.spending, wanted, before)
     except OverPolicyError as error:
         return str(error)
-    deposit = reservation.price_per_call * step.calls
+    deposit = wanted.price_per_call * step.calls
     if step.budget is not None and deposit > step.budget:
         return f"a deposit of {deposit} is above the step's budget of {step.budget}"
     return ""

@@ -2,8 +2,10 @@
 
 from typing import Any, TypedDict
 
-from counterfoil.agent.journal import CallRow, Journal, RunRow, SessionRow, StepRow
-from counterfoil.agent.workflow import Workflow, pinned, read
+from counterfoil.agent.job import merit
+from counterfoil.agent.journal import CallRow, Journal, Outcome, RunRow, SessionRow, SessionState, StepRow
+from counterfoil.agent.workflow import Step, Workflow, pinned, read
+from counterfoil.agent.workflows import DONE
 from indexer.errors import UserError
 
 
@@ -90,13 +92,31 @@ def workflow_of(run: RunRow) -> Workflow:
 
 def pinned_rerun(journal: Journal, run: RunRow) -> Workflow:
     """The run's workflow with every step pinned to the service that served it. Raises UserError where none did."""
-    served: dict[str, int] = {}
-    for session in journal.sessions(run.run_id):
-        if not session.failure and session.session_id:
-            served[session.step_id] = session.service_id
+    workflow = workflow_of(run)
+    pins = {step.id: served_by(journal, run.run_id, step) for step in workflow.steps}
+    served = {step_id: service_id for step_id, service_id in pins.items() if service_id is not None}
     if not served:
         raise UserError(f"No step of run {run.run_id} was served, so there is nothing to pin.")
-    return pinned(workflow_of(run), served)
+    return pinned(workflow, served)
+
+
+def served_by(journal: Journal, run_id: str, step: Step) -> int | None:
+    """The service whose answers became a step's output: of two that were tried the kept one, of several the last."""
+    row = journal.step(run_id, step.id)
+    if row is None or row.status != DONE:
+        return None
+    answered = {
+        session.service_id: calls
+        for session in journal.sessions(run_id, step.id)
+        if session.state is not SessionState.VOID and (calls := _worked(journal, session))
+    }
+    whole = [service_id for service_id, calls in answered.items() if len(calls) == step.calls]
+    kept = sorted(whole, key=lambda service_id: merit(answered[service_id]))
+    return next(iter([*kept, *reversed(answered)]), None)
+
+
+def _worked(journal: Journal, session: SessionRow) -> list[CallRow]:
+    return [call for call in journal.calls(session.reservation_id) if call.outcome is Outcome.WORKED]
 
 
 def _step(journal: Journal, row: StepRow) -> StepRecord:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from counterfoil.agent.desk import Desk
 from counterfoil.agent.funding import sign_opening
-from counterfoil.agent.job import Done, Job
+from counterfoil.agent.job import Done, Job, merit
 from counterfoil.agent.journal import CallRow, Outcome, SessionRow, SessionState
 from counterfoil.agent.market import Market, Place, ReplacedError
 from counterfoil.agent.node_client import NodeError
@@ -248,10 +248,7 @@ class Runner:
         return sorted(worked, key=self._merit)[:1]
 
     def _merit(self, row: SessionRow) -> tuple[int, int, int]:
-        calls = list(self._answers([row]).values())
-        scores = [call.judge_score for call in calls if call.judge_score is not None]
-        mean = sum(scores) // len(scores) if scores else 0
-        return -mean, sum(call.latency_ms for call in calls), row.position
+        return *merit(list(self._answers([row]).values())), row.position
 
 
 def _reason(kept: Sequence[SessionRow], rows: Sequence[SessionRow], skipped: Sequence[Skipped]) -> str:

@@ -5,8 +5,8 @@ reserved counts in full until its session is settled, and then as what was paid;
 """
 
 import sqlite3
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import Final
@@ -143,17 +143,22 @@ class SpendBook:
             return _spent(connection, _scope(run_id, day, operator))
 
 
-def check(policy: SpendPolicy, book: SpendBook, reservation: Reservation) -> None:
-    """Raise what `book.reserve` would raise now, and write nothing."""
+def check(policy: SpendPolicy, book: SpendBook, wanted: Reservation, before: Sequence[Reservation] = ()) -> None:
+    """Raise what `book.reserve` would raise once those `before` are reserved, and write nothing."""
     with book.database.reading() as connection:
-        if connection is None or not _stands(connection, reservation):
-            _check(connection, policy, reservation)
+        if connection is None or not _stands(connection, wanted):
+            _check(connection, policy, wanted, before)
 
 
 # --- caps
 
 
-def _check(connection: sqlite3.Connection | None, policy: SpendPolicy, wanted: Reservation) -> None:
+def _check(
+    connection: sqlite3.Connection | None,
+    policy: SpendPolicy,
+    wanted: Reservation,
+    before: Sequence[Reservation] = (),
+) -> None:
     if policy.per_call is not None and wanted.price_per_call > policy.per_call:
         raise OverPolicyError(
             f"A call costs {wanted.price_per_call} base units, {wanted.price_per_call - policy.per_call} more than the "
@@ -161,6 +166,7 @@ def _check(connection: sqlite3.Connection | None, policy: SpendPolicy, wanted: R
         )
     for name, cap, scope in _scopes(policy, wanted):
         spent = _spent(connection, scope)
+        spent = replace(spent, reserved=spent.reserved + sum(one.deposit for one in before if _is_of(one, scope)))
         over = spent.total + wanted.deposit - cap
         if over > 0:
             raise OverPolicyError(
@@ -234,6 +240,11 @@ def _scope(run_id: str | None = None, day: date | None = None, operator: str | N
         "operator": None if operator is None else operator.lower(),
     }
     return {column: value for column, value in values.items() if value is not None}
+
+
+def _is_of(reservation: Reservation, scope: dict[str, str]) -> bool:
+    of = _scope(reservation.run_id, reservation.day, reservation.operator)
+    return scope.items() <= of.items()
 
 
 def _spent(connection: sqlite3.Connection | None, scope: dict[str, str]) -> Spent:

@@ -12,11 +12,12 @@ from typing import Any, Final
 
 from counterfoil.agent.checks import Checks
 from counterfoil.agent.desk import Desk
-from counterfoil.agent.forms import encode, form_of
+from counterfoil.agent.forms import CallRequest, encode, form_of
 from counterfoil.agent.funding import UnfundedError
 from counterfoil.agent.job import Done, Job
 from counterfoil.agent.journal import RunRow, StepRow
 from counterfoil.agent.market import Market
+from counterfoil.agent.references import references
 from counterfoil.agent.runner import Runner
 from counterfoil.agent.workflow import Step, Workflow, dump, read, resolve
 from counterfoil.chain.errors import ChainError
@@ -52,7 +53,8 @@ class WorkflowRunner:
         self._say = say
 
     def start(self, workflow: Workflow) -> RunRow:
-        """Write a new run down; nothing is done yet."""
+        """Write a new run down; nothing is done yet. Raises UserError for an input that cannot be sent."""
+        check_inputs(workflow)
         now = datetime.now(UTC)
         run_id = f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
         row = RunRow(run_id, self._desk.address, dump(workflow), RUNNING, "", now.isoformat(timespec="seconds"))
@@ -94,10 +96,12 @@ class WorkflowRunner:
             row = row if row.category else self._begin(row, step, outputs)
             done = self._runner.run(job_of(run.run_id, workflow, step, row))
             row = replace(row, status=DONE if done.worked else FAILED, output=_output(step, done), reason=done.reason)
-        except (UserError, ReceiptError, LotteryError) as error:
+        except (ReceiptError, LotteryError) as error:
+            row = replace(row, status=FAILED, reason=no_choice(row.category, error))
+        except UserError as error:
             if isinstance(error, ChainError) and not isinstance(error, UnfundedError):
                 raise
-            row = replace(row, status=FAILED, reason=str(error))
+            row = replace(row, status=FAILED, reason=str(error).rstrip("."))
         self._desk.journal.put(row)
         self._say(f"step {step.id}: {'' if row.status == DONE else 'failed, '}{row.reason}")
         return row
@@ -136,20 +140,38 @@ def find(step: Step, market: Market, why_not_index: str) -> Found:
     return Found(first.category, _line(f"by {words} in {source}: service {first.service_id}, {first.sentence}"))
 
 
+def no_choice(category: str, error: Exception) -> str:
+    """The sentence of a category that nothing can be chosen in."""
+    return f"category {category}: {error}; `counterfoil services` lists what is offered"
+
+
+def check_inputs(workflow: Workflow) -> None:
+    """Raise UserError for an input that cannot be sent, where that can be known before an earlier step is paid."""
+    for step in workflow.steps:
+        if (step.form or step.category) and not any(references(step.input)):
+            try:
+                _request(step, step.category, resolve(step.input, {}))
+            except UserError as error:
+                raise UserError(f"Step {step.id}: {error}") from error
+
+
+def _request(step: Step, category: str, value: Any) -> CallRequest:  # noqa: ANN401
+    form = step.form or form_of(category)
+    return encode(form, value, path=step.path, method=step.method, tool=step.tool_of(category))
+
+
 def job_of(run_id: str, workflow: Workflow, step: Step, row: StepRow) -> Job:
     """What the runner is to do for a step."""
-    form = step.form or form_of(row.category)
-    tool = step.tool_of(row.category)
-    request = encode(form, row.input, path=step.path, method=step.method, tool=tool)
+    request = _request(step, row.category, row.input)
     return Job(
         run_id=run_id,
         step_id=step.id,
         category=row.category,
         requests=(request,) * step.calls,
-        form=form,
+        form=step.form or form_of(row.category),
         need=step.need,
         task=step.task,
-        tool=tool,
+        tool=step.tool_of(row.category),
         price_cap=step.max_price_per_call,
         budget=step.budget,
         pinned=step.service_id,

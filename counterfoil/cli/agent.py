@@ -9,19 +9,18 @@ from typing import Any
 
 import click
 
-from counterfoil.agent.calling import one_step
+from counterfoil.agent.calling import make, one_step
 from counterfoil.agent.desk import Desk, open_desk
 from counterfoil.agent.journal import RunRow
 from counterfoil.agent.plan import Plan, plan
 from counterfoil.agent.record import RunRecord, SessionRecord, record_of
 from counterfoil.agent.resuming import conclude_closed, go_on
-from counterfoil.agent.runner import Runner
 from counterfoil.agent.workflow import Workflow, load
-from counterfoil.agent.workflows import DONE, WorkflowRunner
+from counterfoil.agent.workflows import DONE
 from counterfoil.chain.keys import load_relayer
 from counterfoil.cli.lazy import LazyGroup
 from counterfoil.cli.options import Common, example, with_settings
-from counterfoil.cli.output import amount, print_json, print_pairs, print_table, say, short
+from counterfoil.cli.output import amount, clean, print_json, print_pairs, print_table, say, short
 from counterfoil.cli.signing import Signing, account, ask_first, see_that_somebody_is_there, signing
 from counterfoil.routing.reasons import plural
 from indexer.errors import UserError
@@ -63,8 +62,9 @@ def run(common: Common, workflow: Path, how: Signing) -> None:
 
     What was begun when the process is killed is gone on with by `counterfoil agent resume`.
     """
+    read = load(workflow)
     with at_desk(common) as desk:
-        spend(desk, load(workflow), common, how)
+        spend(desk, read, common, how)
 
 
 @click.command(
@@ -105,7 +105,7 @@ def resume(common: Common) -> None:
     """Go on with every run that was cut off, and end the sessions whose node did not settle."""
     with at_desk(common) as desk:
         ended = conclude_closed(desk)
-        records = [record_of(desk.journal, row) for row in go_on(desk, _saying(common))]
+        records = [record_of(desk.journal, row) for row in go_on(desk, progress(common))]
     if common.json:
         print_json({"runs": records, "sessions_ended": ended})
         return
@@ -124,18 +124,7 @@ def spend(desk: Desk, workflow: Workflow, common: Common, how: Signing) -> None:
         planned = plan(desk, workflow)
         show_plan(planned, common)
         ask_first(f"Spend up to {amount(planned.deposit)} from {desk.address}?")
-    conclude_closed(desk)
-    runner = WorkflowRunner(desk, Runner(desk), _saying(common))
-    show_end(desk, follow(runner, runner.start(workflow)), common)
-
-
-def follow(runner: WorkflowRunner, row: RunRow) -> RunRow:
-    """Make a run. Raises UserError that says how to go on where something of our own is in the way."""
-    try:
-        return runner.go(row)
-    except UserError as error:
-        hint = f"Run {row.run_id} is kept: mend that, then go on with `counterfoil agent resume`."
-        raise UserError(f"{str(error).rstrip('.')}. {hint}") from error
+    show_end(desk, make(desk, workflow, progress(common)), common)
 
 
 def show_end(desk: Desk, row: RunRow, common: Common) -> None:
@@ -179,7 +168,7 @@ def show_record(record: RunRecord) -> None:
         print_table(("step", ">service", "session", "receipt", ">paid", ">score", "state"), map(_row, rows))
     for step in record["steps"]:
         if step["output"] is not None:
-            say(f"{step['step_id']}: {_shown(step['output'])}")
+            say(f"{step['step_id']}, {step['reason']}: {_shown(step['output'])}")
 
 
 def _row(named: tuple[str, SessionRecord]) -> tuple[object, ...]:
@@ -219,5 +208,6 @@ def _json_or_text(given: str) -> Any:  # noqa: ANN401
         return given
 
 
-def _saying(common: Common) -> Callable[[str], None]:
-    return (lambda _: None) if common.json else say
+def progress(common: Common) -> Callable[[str], None]:
+    """Where progress is told: on stderr where stdout is JSON."""
+    return (lambda sentence: click.echo(clean(sentence), err=True)) if common.json else say

@@ -10,7 +10,7 @@ from counterfoil import answers, documents
 from counterfoil.agent.calling import make, one_step
 from counterfoil.agent.desk import open_desk
 from counterfoil.agent.notes import NoteBook, ToolNote
-from counterfoil.agent.record import RunRecord
+from counterfoil.agent.record import RunRecord, record_of
 from counterfoil.audit.model import By
 from counterfoil.audit.opening import open_auditor
 from counterfoil.audit.report import session_document
@@ -84,7 +84,7 @@ class Toolbox:
         """Call a service by its id or for a task, within the budget and the caps of the settings. It pays."""
         workflow = one_step(budget, **step)
         with open_desk(self.settings, load_account(os.environ), load_relayer(os.environ)) as desk:
-            record = make(desk, workflow)
+            record = record_of(desk.journal, make(desk, workflow))
         return _paid(record)
 
     def note_tool(self, session: str, note: ToolNote) -> answers.NoteKept:
