@@ -66,9 +66,9 @@ def schedule(
             ask_first(f"Spend from {desk.address} whenever one of {plural(len(known), 'schedule')} is due?")
         if workflow is not None and when is not None:
             schedules.add(name, workflow, when)
-        for entry in schedules.entries():
-            tell(f"{entry.schedule_id}: {entry.workflow}, {entry.when}, next {entry.next_run}")
         with stopped_by_signals() as stop:
+            for entry in schedules.entries():
+                tell(f"{entry.schedule_id}: {entry.workflow}, {entry.when}, next {entry.next_run}")
             _tidy(desk, common)
             try:
                 schedules.serve(lambda path: _make(desk, Path(path), common), stop)

@@ -18,7 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 from counterfoil.agent.desk import FOLDER
-from counterfoil.agent.journal import Journal, RunRow, SessionRow, SessionState, StepRow
+from counterfoil.agent.journal import CallRow, Journal, Outcome, RunRow, SessionRow, SessionState, StepRow
 from counterfoil.agent.schedule import Schedules, every
 from counterfoil.chain.keys import OWN
 from counterfoil.cli.main import main
@@ -66,6 +66,7 @@ def keep_a_run(scene):
     numbers = {"price": 100, "deposit": 100, "attempt": 0, "decision": "0x" + "2" * 64, "nonce": 0}
     session = {"session_id": "0x" + "3" * 64, "state": SessionState.DONE, "paid": 100}
     journal.put(SessionRow(f"{RUN}/price/0", RUN, "price", 0, **named, **numbers, **session))
+    journal.put(CallRow(f"{RUN}/price/0", 1, 0, 100, {}, Outcome.WORKED, 200, {"price_usd": "1"}))
     with Schedules(folder / "schedules.sqlite", print) as schedules:
         schedules.add("market-brief", Path("market-brief.yaml"), every("30s"))
 
