@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
@@ -26,8 +27,9 @@ create table session (
     endpoint text not null, price text not null, deposit text not null, attempt integer not null,
     decision text not null, nonce integer not null, sent_by text not null,
     account_nonce integer not null, tx_hash text not null, raw blob not null, session_id text not null,
-    state text not null, paid text not null, failure text not null, score integer, why text not null)
-    strict;
+    state text not null, paid text not null, failure text not null, score integer, why text not null,
+    seen_in integer not null, seen_hash text not null) strict;
+create index session_by_seen on session (client, seen_in);
 create index session_of_step on session (run_id, step_id, position);
 create table call (
     reservation_id text not null, calls integer not null, item integer not null, amount text not null,
@@ -52,6 +54,10 @@ class SessionState(StrEnum):
     CLOSING = "closing"  # the node did not settle: the challenge period runs
     DONE = "done"  # settled, rated and attested
     VOID = "void"  # the chain never took it, or a reorg took it away
+
+
+UNDER_WAY: Final = frozenset({SessionState.INTENDED, SessionState.OPEN, SessionState.CALLED})
+"""How far a session is that has to be driven on."""
 
 
 class Outcome(StrEnum):
@@ -92,7 +98,10 @@ class StepRow:
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """A session of a step, with the transaction that opens it: `raw`, signed by `sent_by`. Amounts are base units."""
+    """A session of a step, with the transaction that opens it: `raw`, signed by `sent_by`. Amounts are base units.
+
+    `seen_in` is a block by which it was on chain, as it is said here; `seen_hash` is that block's, once all is done.
+    """
 
     reservation_id: str
     run_id: str
@@ -118,6 +127,8 @@ class SessionRow:
     failure: str = ""
     score: int | None = None
     why: str = ""
+    seen_in: int = 0
+    seen_hash: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +178,13 @@ class Journal:
         """Keep other processes from driving a run. Raises BusyRunError where one does."""
         path = self._database.path.with_name(f"{run_id}.lock")
         with path.open("w") as file:
+            busy = BusyRunError(f"Run {run_id} is being made by another process: wait for it.")
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise BusyRunError(f"Run {run_id} is being made by another process: wait for it.") from None
+                raise busy from None
+            if not _is_at(file.fileno(), path):  # whoever had it took the file away
+                raise busy
             try:
                 yield
             finally:
@@ -210,6 +224,20 @@ class Journal:
         """Give a wallet's sessions whose challenge period runs or has passed."""
         return self._rows(SessionRow, "where client = ? and state = 'closing' order by rowid", client)
 
+    def left(self, client: str) -> list[SessionRow]:
+        """Give a wallet's sessions that are under way although their runs ended: a kill came as one was concluded."""
+        where = (
+            "where client = ? and state in ('intended', 'open', 'called') and run_id in "
+            "(select run_id from run where status != 'running') order by rowid"
+        )
+        return self._rows(SessionRow, where, client)
+
+    def done(self, client: str, limit: int) -> list[SessionRow]:
+        """Give a wallet's sessions that are done, the latest end first."""
+        return self._rows(
+            SessionRow, "where client = ? and state = 'done' order by seen_in desc limit ?", client, limit
+        )
+
     def last_decision(self, client: str) -> str | None:
         """Give the digest of a wallet's latest receipt."""
         found = self._rows(SessionRow, "where client = ? and state != 'void' order by rowid desc limit 1", client)
@@ -225,6 +253,13 @@ class Journal:
         with self._database.reading() as connection:
             found = connection.execute(asked, arguments).fetchall() if connection else ()
         return [kind(**{name: _read(name, value) for name, value in zip(names, row, strict=True)}) for row in found]
+
+
+def _is_at(file: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _plain(name: str, value: Any) -> Any:  # noqa: ANN401

@@ -17,7 +17,8 @@ TRIES: Final = 3
 """How often a call is sent: its voucher is the same each time, and the node charges it once."""
 WAIT_SECONDS: Final = 1
 WAITS: Final = 30
-_LATER: Final = frozenset({Refusal.BUSY, Refusal.UNCONFIRMED, Refusal.OVERLOADED})
+_LATER: Final = frozenset({Refusal.BUSY, Refusal.UNCONFIRMED, Refusal.OVERLOADED, "chain_unavailable"})
+"""What passes: among it a chain that the node cannot reach, since perhaps nobody can."""
 
 
 class NodeError(Exception):

@@ -5,6 +5,7 @@ is sent, and the session is on chain before a call.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -81,8 +82,10 @@ class Runner:
             rows = [driver.drive(row) for row in self._rows(job)]
             if self._is_done(job, rows) or len(rows) >= MAX_SESSIONS:
                 return self._outcome(job, rows, skipped)
-            draw = self._draw(job) if fresh or not rows else self._next_of(rows[-1], job)
-            opened, skipped = self._open_next(job, draw)
+            # What was overtaken once, be it by another process of this wallet, is drawn and sent in one turn.
+            with self._desk.wallet.turn() if fresh else nullcontext():
+                draw = self._draw(job) if fresh or not rows else self._next_of(rows[-1], job)
+                opened, skipped = self._open_next(job, driver, draw)
             if not opened:
                 return self._outcome(job, rows, skipped)
             fresh = False
@@ -98,7 +101,7 @@ class Runner:
 
     # --- the choice
 
-    def _open_next(self, job: Job, draw: Draw | None) -> tuple[bool, tuple[Skipped, ...]]:
+    def _open_next(self, job: Job, driver: Driver, draw: Draw | None) -> tuple[bool, tuple[Skipped, ...]]:
         """Open with the first service of the order that answers and may be paid; say which were skipped, and why.
 
         Raises OverPolicyError where only a hard cap stood in the way.
@@ -108,7 +111,7 @@ class Runner:
         while draw is not None:
             receipt = self._receipt(draw)
             try:
-                return self._open(job, receipt, self._reached(receipt)), draw.skipped
+                return self._open(job, driver, receipt, self._reached(receipt)), draw.skipped
             except OverPolicyError as error:
                 refused, why = error, str(error)
             except NodeError as error:
@@ -161,33 +164,38 @@ class Runner:
 
     # --- the opening
 
-    def _open(self, job: Job, receipt: Receipt, place: Place) -> bool:
-        """Reserve, sign, and write down at each step what is about to be done; sending is the driver's.
+    def _open(self, job: Job, driver: Driver, receipt: Receipt, place: Place) -> bool:
+        """Reserve, sign and send, each written down before it is done, in one turn of the wallet.
 
         Gives False where no more sessions may be opened. Raises OverPolicyError, ReplacedError, UnfundedError and
-        RevertedError; then nothing was sent.
+        RevertedError; then there is no session.
         """
+        with self._desk.wallet.turn():
+            signed = self._sign(job, receipt, place)
+            if signed is not None:
+                driver.open(signed)
+            return signed is not None
+
+    def _sign(self, job: Job, receipt: Receipt, place: Place) -> SessionRow | None:
         row = self._planned(job, receipt, place)
         self._desk.journal.put(row)
         try:
             self._reserve(job, row)
             self._desk.receipts.save(receipt)
-            with self._desk.wallet.turn():
-                signed = sign_opening(self._desk, _opening(job, receipt, row))
-                # Asked last, so that a draw that the chain refuses uses nothing up.
-                if not self._may_open():
-                    void(self._desk, row)
-                    return False
-                signed_row = replace(
-                    row,
-                    state=SessionState.INTENDED,
-                    sent_by=signed.account,
-                    account_nonce=signed.nonce,
-                    tx_hash=signed.transaction,
-                    raw=signed.raw,
-                )
-                self._desk.journal.put(signed_row)
-                return True
+            signed = sign_opening(self._desk, _opening(job, receipt, row))
+            # Asked last, so that a draw that the chain refuses uses nothing up.
+            if not self._may_open():
+                void(self._desk, row)
+                return None
+            intended = replace(
+                row,
+                state=SessionState.INTENDED,
+                sent_by=signed.account,
+                account_nonce=signed.nonce,
+                tx_hash=signed.transaction,
+                raw=signed.raw,
+            )
+            self._desk.journal.put(intended)
         except RevertedError as error:
             void(self._desk, row)
             if error.reason in MOVED:
@@ -196,11 +204,13 @@ class Runner:
         except BaseException:
             void(self._desk, row)
             raise
+        return intended
 
     def _planned(self, job: Job, receipt: Receipt, place: Place) -> SessionRow:
         rows = self._desk.journal.sessions(job.run_id, job.step_id)
         price = next(candidate.price for candidate in receipt.candidates if candidate.service_id == receipt.choice)
-        calls = len(job.requests) if job.try_both else len(job.requests) - len(self._answers(rows))
+        # What a session answered that never came to be is asked and paid for anew.
+        calls = len(job.requests) if job.try_both else len(job.requests) - len(self._answers(self._rows(job)))
         return SessionRow(
             reservation_id=f"{job.run_id}/{job.step_id}/{len(rows)}",
             run_id=job.run_id,

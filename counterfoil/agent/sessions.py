@@ -22,7 +22,7 @@ from counterfoil.agent.notes import ToolNote
 from counterfoil.agent.rating import CallResult, median, rate
 from counterfoil.agent.spending import BookError
 from counterfoil.chain.connection import Chain
-from counterfoil.chain.contracts import ExperienceRecord, SessionStatus
+from counterfoil.chain.contracts import ExperienceRecord, SessionStatus, Write
 from counterfoil.chain.contracts import SessionState as OnChain
 from counterfoil.chain.errors import ChainError, RevertedError
 from counterfoil.chain.sender import Signed, events_of
@@ -30,6 +30,8 @@ from counterfoil.chain.typed_data import experience, rating, voucher
 from counterfoil.node.vouchers import Refusal, Voucher
 from indexer.rows import NO_JUDGE
 
+_REOPENINGS: Final = 5
+"""How often a session may be opened again that reorgs took away."""
 # Refusals that say no more than that the market moved between the choice and the block that took it.
 MOVED: Final = frozenset(
     {
@@ -45,6 +47,14 @@ MOVED: Final = frozenset(
 _ENDED: Final = frozenset({Refusal.NOT_OPEN, Refusal.EXPIRED})
 _MESSAGE_BYTES: Final = 160
 _SHOWN: Final = 200
+
+
+# A word about a session that is undone with its settlement is said again once that is back; any other refusal is final.
+_UNSETTLED: Final = frozenset({"reputation: session not settled", "experience: session not settled"})
+
+
+class GoneError(Exception):
+    """A reorg took a session away that the chain had."""
 
 
 class OwnFaultError(ChainError):
@@ -67,20 +77,29 @@ def see_that_we_are_online(chain: Chain, error: NodeError) -> None:
 
 
 class Driver:
-    """Drives the sessions of one job."""
+    """Drives the sessions of one job; without `calling` to their end alone, for a job that has its answers."""
 
-    def __init__(self, desk: Desk, job: Job, opened: Callable[[str], None]) -> None:
+    def __init__(self, desk: Desk, job: Job, opened: Callable[[str], None], *, calling: bool = True) -> None:
         self._desk = desk
         self._job = job
         self._opened = opened
+        self._calling = calling
 
     def drive(self, row: SessionRow) -> SessionRow:
         """Take a session to its end. Raises ReplacedError when the chain has none, and OwnFaultError."""
         if row.state is SessionState.RESERVED:
             void(self._desk, row)
             raise ReplacedError
+        for _ in range(_REOPENINGS):
+            try:
+                return self._drive(row)
+            except GoneError:
+                row = self._again(row)
+        raise ChainError(f"The chain took a session away {_REOPENINGS} times: wait until it is calm, then go on.")
+
+    def _drive(self, row: SessionRow) -> SessionRow:
         if row.state is SessionState.INTENDED:
-            row = self._open(row)
+            row = self.open(row)
         if row.state is SessionState.OPEN:
             row = self._call(row)
         if row.state is SessionState.CALLED:
@@ -89,8 +108,19 @@ class Driver:
 
     # --- opening
 
-    def _open(self, row: SessionRow) -> SessionRow:
-        signed = Signed("SessionManager.open", row.sent_by, row.account_nonce, row.tx_hash, row.raw)
+    def _again(self, row: SessionRow) -> SessionRow:
+        """Intend the same opening again: while its transaction can be mined, another session would be a second deposit.
+
+        Raises ReplacedError where the chain lost what was sent before it, too: then it is drawn anew.
+        """
+        if self._desk.wallet.is_early(_opening_of(row)):
+            void(self._desk, row)
+            raise ReplacedError
+        return self._put(row, state=SessionState.INTENDED)
+
+    def open(self, row: SessionRow) -> SessionRow:
+        """Send a signed opening, as often as need be. Raises ReplacedError where it can never be mined."""
+        signed = _opening_of(row)
         try:
             mined = self._desk.wallet.submit(signed)
         except RevertedError as error:
@@ -105,7 +135,7 @@ class Driver:
             raise ReplacedError from error
         (opened,) = events_of(self._desk.manager.contract, mined, "SessionOpened")
         session_id = "0x" + bytes(opened["session_id"]).hex()
-        row = self._put(row, session_id=session_id, state=SessionState.OPEN)
+        row = self._put(row, session_id=session_id, state=SessionState.OPEN, seen_in=mined.block)
         self._opened(session_id)
         return row
 
@@ -113,12 +143,12 @@ class Driver:
 
     def _call(self, row: SessionRow) -> SessionRow:
         session = self._session(row)
-        if session.status != SessionStatus.OPEN:
+        if session.status != SessionStatus.OPEN or row.failure or not self._calling:
             return self._put(row, state=SessionState.CALLED)
         node = self._desk.node(row.endpoint)
         for item in self._items(row):
             made = self._make(row, session, node, item)
-            if made.outcome is Outcome.OWN_FAULT:
+            if made.outcome is Outcome.OWN_FAULT:  # the session ended: what is left is done in another
                 break
             if made.outcome is Outcome.FAILED:
                 return self._put(row, state=SessionState.CALLED, failure=made.reason[:_SHOWN])
@@ -127,15 +157,16 @@ class Driver:
     def _items(self, row: SessionRow) -> list[int]:
         """The requests that are still to be answered: with `try_both` every session answers all of them."""
         rows = [row] if self._job.try_both else self._desk.journal.sessions(row.run_id, row.step_id)
-        calls = [call for one in rows for call in self._desk.journal.calls(one.reservation_id)]
+        taken = [one for one in rows if one.state is not SessionState.VOID]
+        calls = [call for one in taken for call in self._desk.journal.calls(one.reservation_id)]
         answered = {call.item for call in calls if call.outcome is Outcome.WORKED}
         return [item for item in range(len(self._job.requests)) if item not in answered]
 
     def _make(self, row: SessionRow, session: OnChain, node: NodeClient, item: int) -> CallRow:
         before = self._desk.journal.calls(row.reservation_id)
         begun = [call for call in before if call.outcome is Outcome.PENDING]
-        number = begun[0].calls if begun else len(before) + 1
-        request = self._job.requests[begun[0].item if begun else item]
+        number, item = (begun[0].calls, begun[0].item) if begun else (len(before) + 1, item)
+        request = self._job.requests[item]
         begin = CallRow(row.reservation_id, number, item, session.price * number, _request_document(request))
         self._desk.journal.put(begin)
         made = self._outcome(row, node, begin, request)
@@ -186,8 +217,10 @@ class Driver:
     def _session(self, row: SessionRow) -> OnChain:
         session = self._desk.manager.session(row.session_id)
         if session.status == SessionStatus.NONE:
-            void(self._desk, row)
-            raise ReplacedError
+            head = self._desk.chain.head().number
+            if head < row.seen_in:
+                raise ChainError(f"The RPC is at block {head} and was at {row.seen_in}: wait for it, or use another.")
+            raise GoneError
         return session
 
     # --- the end
@@ -209,7 +242,12 @@ class Driver:
             record = self._record(row, session, counted)
             self._attest(record)
             self._desk.memory.learn(_lesson(row, record, self._desk.chain.head().timestamp))
-        return self._put(row, state=SessionState.DONE)
+        head = self._desk.chain.head()
+        # What a reorg undid before this block is seen here, what it undoes later by the block's hash.
+        if self._session(row).status != SessionStatus.SETTLED:
+            return self._end(row)
+        row = self._rate(row, calls)
+        return self._put(row, state=SessionState.DONE, seen_in=head.number, seen_hash=head.hash)
 
     def _settle(self, row: SessionRow) -> OnChain:
         """Have the node settle. What it answers counts for nothing: where the chain says that it did not, close."""
@@ -222,26 +260,43 @@ class Driver:
                 )
         session = self._session(row)
         if session.status == SessionStatus.OPEN and self._desk.wallet.pays():
-            self._desk.wallet.send(self._desk.manager.request_close(row.session_id))
+            with suppress(RevertedError):  # the node settled it at the last moment
+                self._desk.wallet.send(self._desk.manager.request_close(row.session_id))
             session = self._session(row)
         return session
 
     def _rate(self, row: SessionRow, calls: Sequence[CallRow]) -> SessionRow:
-        results = [
-            CallResult(
-                call.outcome is Outcome.WORKED, call.latency_ms, call.judge_score, call.outcome is Outcome.OWN_FAULT
-            )
-            for call in calls
-        ]
-        found = rate(results, self._desk.markets.now()[0].median(row.category))
-        if found is None:
-            return row
+        """Rate a session once: what is sent is written down before, so that it is the same after a kill."""
+        if row.score is None:
+            results = [
+                CallResult(
+                    call.outcome is Outcome.WORKED, call.latency_ms, call.judge_score, call.outcome is Outcome.OWN_FAULT
+                )
+                for call in calls
+            ]
+            found = rate(results, self._desk.markets.now()[0].median(row.category))
+            if found is None:
+                return row
+            row = self._put(row, score=found.score, why=found.reason)
         ledger = self._desk.reputation
-        if ledger.score_of(row.session_id) is None:
-            data = rating(self._desk.chain.chain_id, ledger.address, row.session_id, found.score)
-            signature = data.sign(self._desk.wallet.account)
-            self._desk.wallet.carry(ledger.rate_by_signature(row.session_id, found.score, signature))
-        return self._put(row, score=found.score, why=found.reason)
+        if row.score is None or ledger.score_of(row.session_id) is not None:
+            return row
+        data = rating(self._desk.chain.chain_id, ledger.address, row.session_id, row.score)
+        signature = data.sign(self._desk.wallet.account)
+        refused = self._said(ledger.rate_by_signature(row.session_id, row.score, signature))
+        if refused in ("", "reputation: already rated"):
+            return row
+        return self._put(row, score=None, why=f"not rated: {refused}")
+
+    def _said(self, word: Write) -> str:
+        """Send a word about a session; give the chain's reason where it refuses it for good, "" where it does not."""
+        try:
+            self._desk.wallet.carry(word)
+        except RevertedError as error:
+            if error.reason in _UNSETTLED:
+                raise
+            return error.reason or "the chain gives no reason"
+        return ""
 
     def _record(self, row: SessionRow, session: OnChain, calls: Sequence[CallRow]) -> ExperienceRecord:
         said = self._desk.notes.find(row.session_id, self._job.tool) or ToolNote(tool=self._job.tool)
@@ -265,16 +320,16 @@ class Driver:
     def _attest(self, record: ExperienceRecord) -> None:
         ledger = self._desk.experience
         signature = experience(self._desk.chain.chain_id, ledger.address, record).sign(self._desk.wallet.account)
-        try:
-            self._desk.wallet.carry(ledger.attest(record, signature))
-        except RevertedError as error:
-            if error.reason != "experience: already attested":
-                raise
+        self._said(ledger.attest(record, signature))
 
     def _put(self, row: SessionRow, **changes: Any) -> SessionRow:  # noqa: ANN401
         changed = replace(row, **changes)
         self._desk.journal.put(changed)
         return changed
+
+
+def _opening_of(row: SessionRow) -> Signed:
+    return Signed("SessionManager.open", row.sent_by, row.account_nonce, row.tx_hash, row.raw)
 
 
 def _request_document(request: CallRequest) -> dict[str, Any]:

@@ -129,6 +129,12 @@ class SpendBook:
                 )
             _end(connection, reservation_id, _SETTLED, paid)
 
+    def reopened(self, reservation_id: str) -> None:
+        """Count a deposit in full again: a reorg undid how its session ended. Raises BookError for an unknown one."""
+        with self.database.writing() as connection:
+            _row(connection, reservation_id)
+            _end(connection, reservation_id, _RESERVED, 0)
+
     def released(self, reservation_id: str) -> None:
         """Let a reservation go of which no session was opened. Raises BookError for an unknown or settled one."""
         with self.database.writing() as connection:

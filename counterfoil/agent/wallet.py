@@ -3,7 +3,7 @@
 import fcntl
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -30,19 +30,24 @@ class Wallet:
         self._lock = threading.RLock()
         self._depth = 0
         folder.mkdir(parents=True, exist_ok=True)
-        self._path = folder / f"{self.address}.lock"
+        accounts = {self.address, *([str(relayer.address).lower()] if relayer else [])}
+        self._paths = [folder / f"{one}.lock" for one in sorted(accounts)]
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Keep everybody else from sending: account nonces and draw numbers are counted one by one."""
+        """Keep everybody else from sending: account nonces and draw numbers are counted one by one.
+
+        A relayer's too, which other wallets may have as well.
+        """
         with self._lock:
             self._depth += 1
             try:
                 if self._depth > 1:
                     yield
                 else:
-                    with self._path.open("w") as file:
-                        fcntl.flock(file, fcntl.LOCK_EX)
+                    with ExitStack() as held:
+                        for path in self._paths:
+                            fcntl.flock(held.enter_context(path.open("w")), fcntl.LOCK_EX)
                         yield
             finally:
                 self._depth -= 1
@@ -83,6 +88,10 @@ class Wallet:
     def is_lost(self, signed: Signed) -> bool:
         """Whether a signed transaction can never be mined."""
         return self._own.is_lost(signed)
+
+    def is_early(self, signed: Signed) -> bool:
+        """Whether a signed transaction waits for one before it that the chain does not have."""
+        return self._own.is_early(signed)
 
     def carry(self, write: Write) -> Mined:
         """Send what anybody may send."""

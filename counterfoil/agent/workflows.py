@@ -15,7 +15,7 @@ from counterfoil.agent.desk import Desk
 from counterfoil.agent.forms import CallRequest, encode, form_of
 from counterfoil.agent.funding import UnfundedError
 from counterfoil.agent.job import Done, Job
-from counterfoil.agent.journal import RunRow, StepRow
+from counterfoil.agent.journal import UNDER_WAY, RunRow, StepRow
 from counterfoil.agent.market import Market
 from counterfoil.agent.references import references
 from counterfoil.agent.runner import Runner
@@ -99,12 +99,18 @@ class WorkflowRunner:
         except (ReceiptError, LotteryError) as error:
             row = replace(row, status=FAILED, reason=no_choice(row.category, error))
         except UserError as error:
-            if isinstance(error, ChainError) and not isinstance(error, UnfundedError):
+            chain_fault = isinstance(error, ChainError) and not isinstance(error, UnfundedError)
+            if chain_fault or self._is_under_way(run, step):
                 raise
             row = replace(row, status=FAILED, reason=str(error).rstrip("."))
         self._desk.journal.put(row)
         self._say(f"step {step.id}: {'' if row.status == DONE else 'failed, '}{row.reason}")
         return row
+
+    def _is_under_way(self, run: RunRow, step: Step) -> bool:
+        """Whether a session of a step is not at its end: a step that failed is not gone on with, and its money is."""
+        rows = self._desk.journal.sessions(run.run_id, step.id)
+        return any(row.state in UNDER_WAY for row in rows)
 
     def _begin(self, row: StepRow, step: Step, outputs: Mapping[str, Any]) -> StepRow:
         market, why = self._desk.markets.now()

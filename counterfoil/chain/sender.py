@@ -92,6 +92,12 @@ class Sender:
             used = self.chain.web3.eth.get_transaction_count(Web3.to_checksum_address(signed.account), "latest")
         return used > signed.nonce and not self._is_known(signed)
 
+    def is_early(self, signed: Signed) -> bool:
+        """Whether a signed transaction cannot be mined yet: the chain has none of the nonce before it."""
+        with asking(signed.what):
+            used = self.chain.web3.eth.get_transaction_count(Web3.to_checksum_address(signed.account), "pending")
+        return used < signed.nonce
+
     def _broadcast(self, signed: Signed) -> None:
         try:
             with asking(signed.what):

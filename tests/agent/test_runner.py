@@ -149,14 +149,16 @@ def test_run__with_try_both__opens_two_of_one_draw_and_keeps_one_answer(scene):
 
 def test_run__with_a_session_that_a_reorg_replaced__draws_anew_and_blames_nobody(scene):
     scene.node("olga", price=100)
-    desk = scene.desk("alice", scene.follow())
+    store = scene.follow()
+    desk = scene.desk("alice", store)
     scene.world.rpc("anvil_mine", "0x2")
+    index_run_to(scene, store)  # what is chosen on is replaced, too
     opened = []
 
     def replace_the_first(session_id):
         opened.append(session_id)
         if len(opened) == 1:
-            scene.world.rpc("anvil_reorg", 3, [])
+            scene.world.reorg(3)
 
     record = run(desk, runner=Runner(desk, opened=replace_the_first))
     assert len(set(opened)) == 2

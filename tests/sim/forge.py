@@ -4,6 +4,7 @@ A process that has imported the product forks for each order; the child calls th
 `counterfoil` does, with its own arguments, environment, output files and limits, and can be killed by its id.
 """
 
+import importlib
 import json
 import os
 import resource
@@ -48,11 +49,11 @@ class Child:
 
 
 class Forge:
-    """The process that forks. One child at a time."""
+    """The process that forks; `modules` are what its children need not import. It waits for one child at a time."""
 
-    def __init__(self):
+    def __init__(self, *modules):
         self._process = subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-m", "tests.sim.forge"],
+            [sys.executable, "-W", "ignore", "-m", "tests.sim.forge", *modules],
             cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
 
@@ -89,6 +90,8 @@ def main():
     import counterfoil.cli.index  # noqa: F401 - what the command imports when it runs
     from indexer.store import checkpoints
 
+    for name in sys.argv[1:]:
+        importlib.import_module(name)
     checkpoints._ROWS = ROWS_BETWEEN_CHECKPOINTS
     for line in sys.stdin:
         print(_obey(json.loads(line)), flush=True)

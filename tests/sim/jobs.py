@@ -12,16 +12,19 @@ from dataclasses import asdict, dataclass
 from tests.sim.case import FULL
 from tests.sim.cases import BY_NAME, CASES
 from tests.sim.kills import kill_often
+from tests.sim.lives import FAULTS, end_lives
 from tests.sim.stage import Stage
 from tests.sim.walk import walk
 
 KILLS_A_JOB = 25
+NO_STORE = "-"
+"""Stands for the database where a job is about agents and nodes."""
 _stage: Stage
 
 
 @dataclass(frozen=True)
 class Job:
-    """One case, some kills, or one walk. `count` is the number of kills, or of steps."""
+    """One case, some kills of an index, of agents and nodes (`lives`), or one walk. `count` is of kills or steps."""
 
     what: str
     store: str
@@ -42,18 +45,22 @@ class Done:
     @property
     def wrong(self) -> bool:
         """Tell whether it ended otherwise than it has to."""
-        if self.job.what == "kills":
-            return bool(self.found["wrong"])
+        if self.job.what in ("kills", "lives"):
+            return bool(self.found["wrong"] or self.found.get("lost"))
         if self.job.what == "walk":
             return self.found["verdict"]["outcome"] != "exact"
         return self.found["outcome"] != BY_NAME[self.job.name].expected(self.job.verify)
 
 
-def plan(stores, seeds, kills, walks, steps, match) -> list[Job]:
+def plan(stores, seeds, kills, walks, steps, match, lives=0) -> list[Job]:
     """List the jobs, the long ones first. Bloom mode differs in reading only, so one store shows it."""
-    jobs = []
+    jobs = [
+        Job("lives", NO_STORE, NO_STORE, seeds[0] + at, fault, count)
+        for fault in FAULTS
+        for at, count in enumerate(_shares(lives))
+    ]
     for store in stores:
-        sizes = [KILLS_A_JOB] * (kills // KILLS_A_JOB) + [kills % KILLS_A_JOB] * (kills % KILLS_A_JOB > 0)
+        sizes = _shares(kills)
         jobs += [Job("kills", store, "full", seeds[0] + at, "kill -9", count) for at, count in enumerate(sizes)]
         jobs += [Job("walk", store, "full", seeds[0] + at, "walk", steps) for at in range(walks)]
         cases = [case for case in CASES if store in case.stores]
@@ -62,6 +69,11 @@ def plan(stores, seeds, kills, walks, steps, match) -> list[Job]:
         cases = [case for case in CASES if case.group != "process"]
         jobs += [Job("case", "sqlite", "bloom", seed, case.name) for case in cases for seed in seeds]
     return [job for job in jobs if match in job.name]
+
+
+def _shares(kills):
+    """Cut so many kills into jobs."""
+    return [KILLS_A_JOB] * (kills // KILLS_A_JOB) + [kills % KILLS_A_JOB] * (kills % KILLS_A_JOB > 0)
 
 
 def run_all(jobs, workers) -> Iterator[Done]:
@@ -91,6 +103,8 @@ def _run(job):
 def _found(job):
     if job.what == "kills":
         return kill_often(_stage, job.store, job.count, job.seed)
+    if job.what == "lives":
+        return end_lives(job.name, job.count, job.seed)
     if job.what == "walk":
         return walk(_stage, job.store, job.count, job.seed)
     return _stage.play(BY_NAME[job.name], job.store, job.seed, job.verify)

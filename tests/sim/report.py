@@ -10,7 +10,7 @@ OUTCOMES = ("exact", "stopped", "wrong")
 
 def tables(done) -> str:
     """Everything that was found, as text."""
-    parts = [_faults(done), _kills(done), _walks(done), _sentences(done), _wrong(done)]
+    parts = [_faults(done), _kills(done), _lives(done), _walks(done), _sentences(done), _wrong(done)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -68,6 +68,21 @@ def _kills(done):
     return f"kill -9\n{_table(rows)}"
 
 
+def _lives(done):
+    runs = [one for one in done if one.job.what == "lives"]
+    if not runs:
+        return ""
+    rows = [["fault", "runs", "outcome", "units lost"]]
+    for fault in dict.fromkeys(one.job.name for one in runs):
+        found = [one.found for one in runs if one.job.name == fault]
+        sums = {name: sum(one[name] for one in found) for name in ("kills", "done", "failed", "lost")}
+        begun = sums["done"] + sums["failed"]
+        wrong = sum(len(one["wrong"]) for one in found)
+        words = f"{sums['done']} done, {sums['failed']} failed and say why, {sums['kills'] - begun} not begun"
+        rows.append([fault, str(sums["kills"]), words + (f", {wrong} wrong !" if wrong else ""), str(sums["lost"])])
+    return f"Agents and nodes under kill -9\n{_table(rows)}"
+
+
 def _walks(done):
     runs = [one for one in done if one.job.what == "walk"]
     if not runs:
@@ -93,7 +108,7 @@ def _wrong(done):
 
 
 def _why(one):
-    if one.job.what == "kills":
+    if one.job.what in ("kills", "lives"):
         return "; ".join(one.found["wrong"])
     if one.job.what == "walk":
         return f"{one.found['verdict']['why']} (after: {', '.join(one.found['steps'])})"
@@ -101,6 +116,8 @@ def _why(one):
 
 
 def _again(job):
+    if job.what == "lives":
+        return f"python -m tests.sim --match {job.name!r} --seed {job.seed} --lives {job.count}"
     return f"python -m tests.sim --match {job.name!r} --store {job.store} --seed {job.seed} --seeds 1"
 
 

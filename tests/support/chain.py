@@ -105,6 +105,11 @@ class World:
     def rpc(self, method, *parameters):
         return self.chain.provider.make_request(method, list(parameters))["result"]
 
+    def reorg(self, depth):
+        """Replace the newest blocks: a transfer in the first of them gives all of them other hashes."""
+        (rich,) = self.rpc("eth_accounts")
+        self.rpc("anvil_reorg", depth, [[{"from": rich, "to": rich, "value": "0x1"}, 0]])
+
     def by(self, name):
         """Somebody with gas, test tokens, and approvals for both contracts."""
         if name not in self.senders:

@@ -109,7 +109,7 @@ class Market:
         """Serve a registered node until the market ends, and give its URL."""
         settings = Settings(**{**self.settings.model_dump(), **changes})
         account = self.world.by(operator).account
-        node = open_node(self._connect(), account, node_id, settings)
+        node = open_node(self._connect(settings), account, node_id, settings)
         self.nodes[operator] = node
         listener, stop = bind(("127.0.0.1", 0)), threading.Event()
         thread = threading.Thread(target=serve, args=(node, listener, stop))
@@ -132,21 +132,24 @@ class Market:
         """An agent's tools; `changes` are settings."""
         settings = self.settings.model_copy(update={"agent_allow_private": "yes", **changes})
         paying = self.world.by(relayer).account if relayer else None
-        made = desk(settings, self._connect(), store, self.world.by(client).account, paying)
+        made = desk(settings, self._connect(settings), store, self.world.by(client).account, paying)
         self._stack.callback(made.http.close)
         return made
 
-    def _connect(self):
-        chain: Chain = connect(self.settings)
+    def _connect(self, settings):
+        chain: Chain = connect(settings)
         self._stack.callback(chain.close)
         return chain
 
 
 @contextmanager
-def market(home):
-    """A chain with the contracts and nobody on it yet. It makes a block for each transaction, so none is confirmed."""
+def market(home, *arguments):
+    """A chain with the contracts and nobody on it yet. It makes a block for each transaction, so none is confirmed.
+
+    `arguments` are anvil's.
+    """
     with ExitStack() as stack:
-        url = stack.enter_context(anvil())
+        url = stack.enter_context(anvil(*arguments))
         world = deploy(url, home)
         stack.callback(world.chain.close)
         settings = Settings(home=home, rpc_url=url, poll_seconds=0.05, node_confirmations=0, node_watch_seconds=0.2)
