@@ -1,6 +1,7 @@
 """Faults under real runs: afterwards chain, nodes' books and the agent's journal agree on every unit of money."""
 
 import random
+import re
 import threading
 import time
 from contextlib import ExitStack, suppress
@@ -373,7 +374,9 @@ def test_run__with_a_node_that_settles_in_mid_session__goes_on_in_another(corner
     assert (record["status"], record["paid"]) == ("done", str(5 * PRICE))
     assert record["steps"][0]["output"] == [{"echo": f'{{"asked":"{corner.name}"}}'}] * 5
     assert len(sessions(record)) >= 2
-    assert all(session["failure"] == "" and session["score"] == 100 for session in sessions(record))
+    for session in sessions(record):
+        assert session["failure"] == ""
+        assert re.match(r"(\d+) of \1 calls? worked", session["why"])
 
 
 # --- the wallet
