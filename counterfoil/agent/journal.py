@@ -30,6 +30,7 @@ create table session (
     state text not null, paid text not null, failure text not null, score integer, why text not null,
     seen_in integer not null, seen_hash text not null) strict;
 create index session_by_seen on session (client, seen_in);
+create index session_by_transaction on session (tx_hash);
 create index session_of_step on session (run_id, step_id, position);
 create table call (
     reservation_id text not null, calls integer not null, item integer not null, amount text not null,
@@ -237,6 +238,10 @@ class Journal:
         return self._rows(
             SessionRow, "where client = ? and state = 'done' order by seen_in desc limit ?", client, limit
         )
+
+    def is_signed(self, transaction: str) -> bool:
+        """Whether a transaction opens a session that is in the journal."""
+        return bool(self._rows(SessionRow, "where tx_hash = ?", transaction))
 
     def last_decision(self, client: str) -> str | None:
         """Give the digest of a wallet's latest receipt."""

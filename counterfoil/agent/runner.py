@@ -20,6 +20,7 @@ from counterfoil.agent.sessions import MOVED, Driver, see_that_we_are_online, vo
 from counterfoil.agent.spending import OverPolicyError, Reservation, SpendPolicy
 from counterfoil.chain.contracts import Choice, Opening
 from counterfoil.chain.errors import ChainError, RevertedError
+from counterfoil.chain.sender import Signed
 from counterfoil.receipts import Policy, Receipt, Request, Skipped, build, digest
 from counterfoil.receipts.model import MAX_REASON
 from counterfoil.routing.lottery import Candidate
@@ -182,7 +183,7 @@ class Runner:
         try:
             self._reserve(job, row)
             self._desk.receipts.save(receipt)
-            signed = sign_opening(self._desk, _opening(job, receipt, row))
+            signed = self._signed(_opening(job, receipt, row))
             # Asked last, so that a draw that the chain refuses uses nothing up.
             if not self._may_open():
                 void(self._desk, row)
@@ -205,6 +206,13 @@ class Runner:
             void(self._desk, row)
             raise
         return intended
+
+    def _signed(self, opening: Opening) -> Signed:
+        signed = sign_opening(self._desk, opening)
+        # Runs that decided at the same moment sign the same bytes: one session would be taken for two.
+        if self._desk.journal.is_signed(signed.transaction):
+            raise ReplacedError
+        return signed
 
     def _planned(self, job: Job, receipt: Receipt, place: Place) -> SessionRow:
         rows = self._desk.journal.sessions(job.run_id, job.step_id)

@@ -1,6 +1,7 @@
 """Faults under real runs: afterwards chain, nodes' books and the agent's journal agree on every unit of money."""
 
 import random
+import re
 import threading
 import time
 from contextlib import ExitStack, suppress
@@ -14,6 +15,7 @@ from counterfoil.agent.journal import CallRow, Journal, Outcome, SessionRow, Ses
 from counterfoil.agent.record import record_of
 from counterfoil.agent.resuming import conclude_closed, go_on
 from counterfoil.agent.runner import Runner
+from counterfoil.agent.wallet import Wallet
 from counterfoil.agent.workflow import read
 from counterfoil.agent.workflows import WorkflowRunner
 from counterfoil.chain.contracts import Write
@@ -373,10 +375,47 @@ def test_run__with_a_node_that_settles_in_mid_session__goes_on_in_another(corner
     assert (record["status"], record["paid"]) == ("done", str(5 * PRICE))
     assert record["steps"][0]["output"] == [{"echo": f'{{"asked":"{corner.name}"}}'}] * 5
     assert len(sessions(record)) >= 2
-    assert all(session["failure"] == "" and session["score"] == 100 for session in sessions(record))
+    for session in sessions(record):
+        assert session["failure"] == ""
+        assert re.match(r"(\d+) of \1 calls? worked", session["why"])
 
 
 # --- the wallet
+
+
+class KilledError(BaseException):
+    """What a kill is within one process."""
+
+
+class Dying(Wallet):
+    """A wallet whose process dies before it sends what it signed."""
+
+    def submit(self, _):
+        raise KilledError
+
+
+class Early(Journal):
+    """A journal as it was before another run wrote into it, when it is asked for the latest receipt the first time."""
+
+    asked = False
+
+    def last_decision(self, client):
+        first, self.asked = not self.asked, True
+        return None if first else super().last_decision(client)
+
+
+def test_run__that_signs_the_same_opening_as_one_that_was_killed__opens_a_session_of_its_own(corner):
+    corner.node()
+    desk = corner.desk()
+    wallet = Dying(desk.chain, desk.wallet.account, corner.scene.settings.home / "agent")
+    with pytest.raises(KilledError):
+        corner.run(replace(desk, wallet=wallet))
+    (killed,) = corner.books.rows()
+    record = corner.run(replace(desk, journal=Early(desk.journal._database.path)))
+    corner.finish(desk)
+    assert (record["status"], killed.state) == ("done", SessionState.INTENDED)
+    done = [row.session_id for row in corner.books.rows() if row.state is SessionState.DONE]
+    assert len(set(done)) == len(done) == 2
 
 
 def test_run__of_a_wallet_that_runs_out_between_two_steps__says_so_and_pays_for_the_first(corner):

@@ -60,6 +60,8 @@ class Forge:
     def start(self, arguments, settings, folder, max_file_bytes=None):
         """Start `counterfoil` with these arguments and settings; its output goes to files in the folder."""
         folder.mkdir(parents=True, exist_ok=True)
+        for name in ("out", "err"):  # a kill may come before the child opens them
+            (folder / name).write_bytes(b"")
         environment = {f"COUNTERFOIL_{name.upper()}": str(value) for name, value in settings.items()}
         pid = self.order(
             {"arguments": arguments, "environment": environment, "folder": str(folder), "bytes": max_file_bytes}
