@@ -56,13 +56,14 @@ artifacts: .venv/python.stamp ## Export interfaces, ABIs and bytecode after a ch
 test: test-contracts test-product ## Run the whole suite
 
 # In a process of their own: Ape changes how eth-abi decodes, and the product runs without Ape.
+TOGETHER := --numprocesses 2 --dist loadgroup
 CONTRACT_TESTS := tests/contracts tests/source_rules tests/mutation tests/benchmarks
 
 test-contracts: setup ## Run the tests of the contracts
-	$(BIN)/python -m pytest $(CONTRACT_TESTS)
+	$(BIN)/python -m pytest $(TOGETHER) $(CONTRACT_TESTS)
 
 test-product: setup ## Run the tests of indexer, agent, node, audit, CLI, API and demo
-	$(BIN)/python -m pytest $(CONTRACT_TESTS:%=--ignore=%)
+	$(BIN)/python -m pytest $(TOGETHER) $(CONTRACT_TESTS:%=--ignore=%)
 
 coverage-contracts: setup ## Statements and branches of every contract that the boa tests run
 	$(BIN)/python -m pytest -q -p tests.contracts.coverage.plugin tests/contracts/coverage tests/contracts/stateful

@@ -1,6 +1,19 @@
-"""Servers that tests of several folders share: each is started once, by the first test that asks for it."""
+"""How tests are shared out among processes, and servers that tests of several folders share.
+
+Each server is started once in a process, by the first test that asks for it.
+"""
 
 import pytest
+
+# Folders whose tests share something that takes long to set up.
+TOGETHER = ("demo", "stateful", "coverage")
+
+
+def pytest_collection_modifyitems(items):
+    """Tests of one file, or of one such folder, run in one process: they share their chains."""
+    for item in items:
+        together = [name for name in TOGETHER if name in item.path.parts]
+        item.add_marker(pytest.mark.xdist_group(together[0] if together else str(item.path)))
 
 
 @pytest.fixture(scope="session")
