@@ -9,11 +9,14 @@ import pytest
 TOGETHER = ("demo", "stateful", "coverage")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Tests of one file, or of one such folder, run in one process: they share their chains."""
     for item in items:
         together = [name for name in TOGETHER if name in item.path.parts]
-        item.add_marker(pytest.mark.xdist_group(together[0] if together else str(item.path)))
+        item.add_marker(
+            pytest.mark.xdist_group(together[0] if together else f"{item.path.parent.name}.{item.path.stem}")
+        )
 
 
 @pytest.fixture(scope="session")

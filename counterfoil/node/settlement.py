@@ -55,8 +55,8 @@ class Trouble:
 class Settler:
     """Settles one node's sessions, one transaction at a time. Threads may share it.
 
-    `clock` gives seconds since 1970; the later of it and the newest block's time counts, so that a chain that stands
-    still does not hide a deadline.
+    What time it is, the chain says: its newest block's time, and the seconds that this block has been the newest for,
+    so that a chain that stands still hides no deadline. `clock` counts these; this machine's date is never asked.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Settler:
         book: VoucherBook,
         metrics: Metrics,
         settings: Settings,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._reader = reader
         self._sender = sender
@@ -76,6 +76,7 @@ class Settler:
         self._limit = settings.node_settle_above
         self._pause = settings.node_watch_seconds
         self._clock = clock
+        self._newest = ("", clock())
         self._sending = threading.Lock()
         self._states: dict[str, SessionState] = {}
         self._troubles: dict[str, Trouble] = {}
@@ -107,14 +108,19 @@ class Settler:
         return Settled(known.session_id, state.paid, state.calls)
 
     def settle_due(self, head: Block) -> None:
-        """Settle what is due at this block, or by the clock. Raises ChainError and BookError."""
+        """Settle what is due. Raises ChainError and BookError."""
         records = self._book.watched()
         self._complete(records, head)
-        due = self._due(records, max(head.timestamp, int(self._clock())))
+        due = self._due(records, self._now(head))
         for record in due:
             self._try(record)
         self._metrics.booked(self._book.watched() if due else records)
         self._metrics.stuck.set(len(self.stuck()))
+
+    def _now(self, head: Block) -> int:
+        if self._newest[0] != head.hash:
+            self._newest = (head.hash, self._clock())
+        return head.timestamp + int(self._clock() - self._newest[1])
 
     def _due(self, watched: list[Record], now: int) -> list[Record]:
         records = [record for record in watched if self._is_live(record)]

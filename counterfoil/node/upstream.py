@@ -17,6 +17,8 @@ _SENT: Final = ("accept", "content-type", "last-event-id")
 _SENT_PREFIX: Final = "mcp-"
 _GIVEN: Final = ("content-type", "mcp-session-id")
 _MAX_HEADER: Final = 1024
+_SECRET_LENGTH: Final = 8
+"""From how many letters on a word of the credentials is looked for: `Bearer` is none."""
 _HIDDEN: Final = (401, 403, 407)
 """Statuses about the operator's own credentials: no business of the client's."""
 
@@ -94,7 +96,7 @@ class Upstreams:
         try:
             status, headers = response.status, _plain(response.headers)
             if not 200 <= status < 300:
-                raise _refused(status, await _start_of(response))
+                raise _refused(status, self._without_credentials(await _start_of(response)))
             if headers.get("content-encoding", "identity").lower() not in ("", "identity"):
                 raise _failed("the service compressed its answer, which was not asked for")
             on_head(status, {name: headers[name] for name in _GIVEN if name in headers})
@@ -102,6 +104,12 @@ class Upstreams:
                 on_piece(piece)
         finally:
             await response.aclose()
+
+    def _without_credentials(self, words: str) -> str:
+        """A service's own words, unless they repeat what the operator lets itself in with."""
+        own = self._authorization or ""
+        secrets = [part for part in (own, *own.split()) if len(part) >= _SECRET_LENGTH]
+        return "" if any(part in words for part in secrets) else words
 
     def _headers(self, url: str, ask: Ask) -> list[tuple[str, str]]:
         sent = [(name, value) for name, value in ask.headers.items() if _is_sent(name.lower())]

@@ -65,7 +65,8 @@ def keep_a_run(scene):
     }
     numbers = {"price": 100, "deposit": 100, "attempt": 0, "decision": "0x" + "2" * 64, "nonce": 0}
     session = {"session_id": "0x" + "3" * 64, "state": SessionState.DONE, "paid": 100}
-    journal.put(SessionRow(f"{RUN}/price/0", RUN, "price", 0, **named, **numbers, **session))
+    ended = {"seen_in": 0, "seen_hash": scene.world.chain.block(0).hash}
+    journal.put(SessionRow(f"{RUN}/price/0", RUN, "price", 0, **named, **numbers, **session, **ended))
     journal.put(CallRow(f"{RUN}/price/0", 1, 0, 100, {}, Outcome.WORKED, 200, {"price_usd": "1"}))
     with Schedules(folder / "schedules.sqlite", print) as schedules:
         schedules.add("market-brief", Path("market-brief.yaml"), every("30s"))

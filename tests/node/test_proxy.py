@@ -94,6 +94,15 @@ def test_call__with_headers__passes_only_those_of_the_service_and_the_operators_
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(("words", "given"), [("no operators-own here", ""), ("Bearer of news", "Bearer of news")])
+def test_call__whose_service_repeats_the_operators_credentials__keeps_them_from_the_client(scene, up, words, given):
+    operator = f"echo{len(given)}"
+    service_id = scene.node(operator, upstream=up.url)
+    scene.nodes[operator].upstreams._authorization = "Bearer operators-own"
+    up.behave = answering(words.encode(), 404)
+    assert Caller(scene.world, service_id).call(1).json()["error"]["detail"] == given
+
+
 def test_call__of_a_stream__gives_each_piece_when_the_next_one_is_there_and_the_last_when_it_is_paid(scene, caller, up):
     second, third = up.gate(), up.gate()
     up.behave = streaming(b"data: 1\n\n", second, b"data: 2\n\n", third)

@@ -238,3 +238,26 @@ def test_watch__of_an_rpc_that_is_gone__says_so_and_goes_on_when_it_is_back(scen
 def test_server__asked_about_itself__answers(caller, path):
     assert until(lambda: caller.send(path, {}, b"", "GET").status_code == 200)
     assert caller.send(path, {}, b"", "POST").status_code == 405
+
+
+# --- what time it is
+
+
+def test_settle_due__by_a_machine_whose_date_is_wrong__goes_by_the_chain(caller, scene, monkeypatch):
+    (node,) = (node for node in scene.nodes.values() if node.node_id == caller.node_id)
+    assert caller.call(1).status_code == 200
+    monkeypatch.setattr("time.time", lambda: 2**32)
+    node.watch._settler.settle_due(scene.world.chain.head())
+    assert caller.state().status == 1
+
+
+def test_settle_due__on_a_chain_that_stands_still__counts_the_seconds_on(caller, scene, monkeypatch):
+    (node,) = (node for node in scene.nodes.values() if node.node_id == caller.node_id)
+    assert caller.call(1).status_code == 200
+    settler, head = node.watch._settler, scene.world.chain.head()
+    settler.settle_due(head)
+    assert caller.state().status == 1
+    since = settler._clock()
+    monkeypatch.setattr(settler, "_clock", lambda: since + 3600)
+    settler.settle_due(head)
+    assert settled(caller) == (caller.price, 1)
