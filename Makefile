@@ -71,7 +71,7 @@ coverage-contracts: setup ## Statements and branches of every contract that the 
 mutate-contracts: setup ## Break the contracts on purpose, and see whether the tests notice; resumes where it stopped
 	$(BIN)/python -m tests.mutation
 
-sim: setup ## Every fault of nodes, chains, processes and databases against the real index; SIM="--seeds 1 --kills 50" for less
+sim: setup ## Every fault against the real index, kills of agents and nodes; SIM="--seeds 1 --kills 50 --lives 20" for less
 	$(BIN)/python -m tests.sim $(SIM)
 
 nightly: setup ## The stateful test of the contracts with its largest budget and a new seed
