@@ -126,6 +126,16 @@ class BoundedHttp:
         return bytes(body)
 
 
+def is_url(url: str, schemes: tuple[str, ...] = ("http", "https")) -> bool:
+    """Whether a text is a URL of one of these schemes, with a host and in plain characters."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+    return usable and url.isascii() and url.isprintable() and " " not in url
+
+
 def without_secrets(url: str) -> str:
     """Name a server without user, path and query: keys of hosted RPCs stand in those."""
     parts = urlsplit(url)

@@ -18,7 +18,7 @@ from pydantic_core import PydanticCustomError
 from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsConfigDict
 
 from indexer.errors import DeploymentError, SettingsError
-from indexer.http import without_secrets
+from indexer.http import is_url, without_secrets
 
 PREFIX: Final = "COUNTERFOIL_"
 CONFIG: Final = "COUNTERFOIL_CONFIG"
@@ -44,19 +44,10 @@ _CATEGORY = re.compile(r"[a-z0-9][a-z0-9.:-]{0,63}", re.ASCII)
 _ADDRESS = re.compile(r"(?:(?P<host>[A-Za-z0-9.-]+|\[[0-9a-fA-F:.]+\]):)?(?P<port>\d{1,5})", re.ASCII)
 
 
-def _is_url(url: str, schemes: tuple[str, ...]) -> bool:
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
-    return usable and url.isascii() and url.isprintable() and " " not in url
-
-
 def _http_urls(given: str) -> str:
     """Refuse what no request can be sent to; the message must not repeat a URL, which may hold a key."""
     urls = [url.strip() for url in given.split(",")]
-    if not all(_is_url(url, ("http", "https")) for url in urls):
+    if not all(is_url(url, ("http", "https")) for url in urls):
         raise PydanticCustomError(
             "rpc_url",
             "give a URL such as http://127.0.0.1:8545, with a port up to 65535; several are separated by commas",
@@ -65,13 +56,13 @@ def _http_urls(given: str) -> str:
 
 
 def _websocket_url(url: str) -> str:
-    if url and not _is_url(url, ("ws", "wss")):
+    if url and not is_url(url, ("ws", "wss")):
         raise PydanticCustomError("rpc_websocket_url", "give a URL such as ws://127.0.0.1:8545, or nothing")
     return url
 
 
 def _is_plain_http(url: str) -> bool:
-    return _is_url(url, ("http", "https")) and not any(mark in url for mark in "?#@")
+    return is_url(url, ("http", "https")) and not any(mark in url for mark in "?#@")
 
 
 def _upstream_pairs(given: str) -> list[tuple[str, str]]:
@@ -111,7 +102,7 @@ def _listen(given: str) -> str:
 
 
 def _api_url(url: str) -> str:
-    if url and (not _is_url(url, ("http", "https")) or "?" in url or "#" in url):
+    if url and (not is_url(url, ("http", "https")) or "?" in url or "#" in url):
         raise PydanticCustomError("api", "give a URL such as https://counterfoil.example, without ? and #, or nothing")
     return url
 

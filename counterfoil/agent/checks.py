@@ -18,6 +18,8 @@ from referencing import Registry, Resource
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
+from indexer.http import is_url
+
 MAX_PATTERN: Final = 1000
 UNBOUNDED: Final = frozenset({"patternProperties", "unevaluatedItems", "unevaluatedProperties"})
 """Keywords of JSON Schema that are not taken: no clock can be looked at while they work."""
@@ -99,14 +101,9 @@ def _keywords(schema: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401
 
 
 def _is_hook(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable or not url.isascii() or not url.isprintable() or " " in url:
+    if not is_url(url):
         raise ValueError("is no http or https URL, such as http://127.0.0.1:9000/judge: correct it")
-    if parts.username is not None:
+    if urlsplit(url).username is not None:
         raise ValueError("holds a name or a password, which would stand in every run record: take it out")
     return url
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from eth_account.signers.local import LocalAccount
@@ -106,10 +105,7 @@ def open_desk(settings: Settings, account: LocalAccount, relayer: LocalAccount |
 
 def _store(settings: Settings, stack: ExitStack) -> Store | None:
     # An index that is not there is no reason to stop: the chain and one's own memory answer then, and receipts say so.
-    url = settings.database_url()
-    if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).exists():
-        return None
     try:
-        return stack.enter_context(open_store(url))
+        return stack.enter_context(open_store(settings.database_url()))
     except IndexerError:
         return None

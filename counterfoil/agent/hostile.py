@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Final, NoReturn
 
 from counterfoil.nesting import nests_deeper
+from counterfoil.texts import printable
 
 MAX_BYTES: Final = 2**20
 MAX_DEPTH: Final = 64
@@ -29,8 +30,7 @@ class AnswerError(Exception):
 def harmless(text: str) -> str:
     """The text on one line, what cannot be printed replaced, cut to MAX_SENTENCE bytes of UTF-8."""
     line = " ".join(text.split())
-    shown = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in line)
-    return shown.encode()[:MAX_SENTENCE].decode(errors="ignore")
+    return printable(line).encode()[:MAX_SENTENCE].decode(errors="ignore")
 
 
 def read_json(data: bytes) -> object:

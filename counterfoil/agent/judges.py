@@ -15,6 +15,7 @@ from counterfoil.agent.checks import Checks
 from counterfoil.agent.forms import CallAnswer, CallRequest
 from counterfoil.agent.hooks import HOOK_SECONDS, HookError, ask
 from counterfoil.agent.schema import misfit
+from counterfoil.texts import printable
 
 __all__ = ["MAX_REASON", "Checks", "Verdict", "judge"]
 
@@ -111,7 +112,6 @@ def _body(body: bytes) -> dict[str, Any]:
 
 def _sentence(text: str) -> str:
     """Make of a text one printable sentence of at most MAX_REASON bytes."""
-    plain = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text[:MAX_REASON])
-    plain = plain.rstrip(" .")
+    plain = printable(text[:MAX_REASON]).rstrip(" .")
     cut = plain.encode()[: MAX_REASON - 1].decode(errors="ignore")
     return f"{cut[:1].upper()}{cut[1:]}."

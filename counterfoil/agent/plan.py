@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from counterfoil.agent.desk import Desk
+from counterfoil.agent.draws import new_draw, price_of, receipt_of
 from counterfoil.agent.funding import shortage
+from counterfoil.agent.market import Market
 from counterfoil.agent.runner import capped
 from counterfoil.agent.spending import OverPolicyError, Reservation, check
 from counterfoil.agent.workflow import Step, Workflow
 from counterfoil.agent.workflows import Found, NothingFoundError, check_inputs, find, no_choice
 from counterfoil.chain.errors import ChainError
-from counterfoil.receipts import Policy, Receipt, ReceiptError, Request, build
+from counterfoil.receipts import Receipt, ReceiptError
 from counterfoil.routing.lottery import LotteryError
 
 SHOWN = 4
@@ -52,8 +54,10 @@ def plan(desk: Desk, workflow: Workflow) -> Plan:
     steps: list[PlannedStep] = []
     reserved: list[Reservation] = []
     for step in workflow.steps:
-        receipt, found = _draw(desk, step, len(steps))
-        reserved.append(_reservation(desk, workflow, step, receipt))
+        market, why = desk.markets.now()
+        found = find(step, market, why)
+        receipt = _decided(desk, market, step, found, len(steps))
+        reserved.append(_reservation(market, workflow, step, receipt))
         steps.append(_planned(step, found, receipt, reserved[-1], _refused(desk, workflow, step, reserved)))
     return Plan(tuple(steps), sum(step.deposit for step in steps), _lacks(desk, max(step.deposit for step in steps)))
 
@@ -68,31 +72,14 @@ def _lacks(desk: Desk, deposit: int) -> str:
     return ""
 
 
-def _draw(desk: Desk, step: Step, position: int) -> tuple[Receipt, Found]:
-    market, why = desk.markets.now()
-    found = find(step, market, why)
-    snapshot = market.snapshot(found.category)
-    request = Request(
-        category=found.category,
-        client=desk.address,
-        nonce=desk.manager.draws(desk.address) + position,
-        price_cap=step.max_price_per_call,
-        policy=Policy.LOTTERY if step.service_id is None else Policy.PINNED,
-        pinned=step.service_id,
-        found_by=found.found_by or None,
+def _decided(desk: Desk, market: Market, step: Step, found: Found, ahead: int) -> Receipt:
+    draw = new_draw(
+        desk, market, found.category, step.max_price_per_call, step.service_id, found.found_by or None, ahead=ahead
     )
     try:
-        receipt = build(
-            chain_id=desk.chain.chain_id,
-            contracts=dict(desk.chain.deployment.addresses()),
-            snapshot_block=snapshot.as_of.block,
-            snapshot_hash=snapshot.as_of.hash,
-            request=request,
-            candidates=snapshot.candidates,
-        )
+        return receipt_of(desk, draw)
     except (ReceiptError, LotteryError) as error:
         raise NothingFoundError(f"Step {step.id}: {no_choice(found.category, error)}.") from error
-    return receipt, found
 
 
 def _planned(step: Step, found: Found, receipt: Receipt, reservation: Reservation, refused: str) -> PlannedStep:
@@ -108,11 +95,11 @@ def _planned(step: Step, found: Found, receipt: Receipt, reservation: Reservatio
     )
 
 
-def _reservation(desk: Desk, workflow: Workflow, step: Step, receipt: Receipt) -> Reservation:
+def _reservation(market: Market, workflow: Workflow, step: Step, receipt: Receipt) -> Reservation:
     run_id = f"plan of {workflow.name}"
-    place = desk.markets.now()[0].place(receipt.choice, receipt.snapshot_block)
+    place = market.place(receipt.choice, receipt.snapshot_block)
     operator = place.operator if place else "nobody"
-    price = next(candidate.price for candidate in receipt.candidates if candidate.service_id == receipt.choice)
+    price = price_of(receipt)
     calls = step.calls * (2 if step.try_both else 1)
     return Reservation(f"{run_id}/{step.id}", run_id, operator, price, calls, price * calls, datetime.now(UTC).date())
 

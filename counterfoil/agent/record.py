@@ -4,8 +4,8 @@ from typing import Any, TypedDict
 
 from counterfoil.agent.job import merit
 from counterfoil.agent.journal import CallRow, Journal, Outcome, RunRow, SessionRow, SessionState, StepRow
-from counterfoil.agent.workflow import Step, Workflow, pinned, read
-from counterfoil.agent.workflows import DONE
+from counterfoil.agent.workflow import Step, Workflow, pinned
+from counterfoil.agent.workflows import DONE, workflow_of
 from indexer.errors import UserError
 
 
@@ -83,11 +83,6 @@ def record_of(journal: Journal, run: RunRow) -> RunRecord:
         "paid": str(sum(int(step["paid"]) for step in steps)),
         "steps": steps,
     }
-
-
-def workflow_of(run: RunRow) -> Workflow:
-    """Read the workflow that a run was started with."""
-    return read(run.workflow.encode(), f"of run {run.run_id}")
 
 
 def pinned_rerun(journal: Journal, run: RunRow) -> Workflow:

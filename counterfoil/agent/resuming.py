@@ -11,8 +11,7 @@ from counterfoil.agent.journal import SessionState as Stage
 from counterfoil.agent.market import ReplacedError
 from counterfoil.agent.runner import Runner
 from counterfoil.agent.sessions import Driver
-from counterfoil.agent.workflow import read
-from counterfoil.agent.workflows import WorkflowRunner, job_of
+from counterfoil.agent.workflows import WorkflowRunner, job_of, workflow_of
 from counterfoil.chain.contracts import SessionState, SessionStatus
 from counterfoil.chain.errors import ChainError, RevertedError
 from indexer.errors import UserError
@@ -83,7 +82,7 @@ def _end(desk: Desk, row: SessionRow) -> bool:
     run, step = desk.journal.run(row.run_id), desk.journal.step(row.run_id, row.step_id)
     if run is None or step is None:
         return False
-    workflow = read(run.workflow.encode(), f"of run {run.run_id}")
+    workflow = workflow_of(run)
     named = next(one for one in workflow.steps if one.id == row.step_id)
     driver = Driver(desk, job_of(run.run_id, workflow, named, step), lambda _: None, calling=False)
     try:

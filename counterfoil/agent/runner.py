@@ -6,11 +6,12 @@ is sent, and the session is on chain before a call.
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from counterfoil.agent.desk import Desk
+from counterfoil.agent.draws import Draw, after, draw_of, new_draw, price_of, receipt_of
 from counterfoil.agent.funding import sign_opening
 from counterfoil.agent.job import Done, Job, merit
 from counterfoil.agent.journal import CallRow, Outcome, SessionRow, SessionState
@@ -21,27 +22,10 @@ from counterfoil.agent.spending import OverPolicyError, Reservation, SpendPolicy
 from counterfoil.chain.contracts import Choice, Opening
 from counterfoil.chain.errors import ChainError, RevertedError
 from counterfoil.chain.sender import Signed
-from counterfoil.receipts import Policy, Receipt, Request, Skipped, build, digest
-from counterfoil.receipts.model import MAX_REASON
-from counterfoil.routing.lottery import Candidate
+from counterfoil.receipts import Receipt, Skipped, digest
 
-MAX_ATTEMPTS: Final = 4
-"""How many services of one order are tried, from the first that was reached."""
-MAX_SKIPS: Final = 16
 MAX_DRAWS: Final = 5
 MAX_SESSIONS: Final = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Draw:
-    """One draw, and the attempt of it that a session is to be opened with, after those that were skipped."""
-
-    snapshot_block: int
-    snapshot_hash: str
-    request: Request
-    candidates: Sequence[Candidate]
-    attempt: int
-    skipped: tuple[Skipped, ...]
 
 
 def always() -> bool:
@@ -110,7 +94,7 @@ class Runner:
         skipped: tuple[Skipped, ...] = draw.skipped if draw else ()
         refused: OverPolicyError | None = None
         while draw is not None:
-            receipt = self._receipt(draw)
+            receipt = receipt_of(self._desk, draw)
             try:
                 return self._open(job, driver, receipt, self._reached(receipt)), draw.skipped
             except OverPolicyError as error:
@@ -118,39 +102,20 @@ class Runner:
             except NodeError as error:
                 see_that_we_are_online(self._desk.chain, error)
                 refused, why = None, f"node not reached: {error}"
-            skipped, draw = _after(draw, receipt, why)
+            skipped, draw = after(draw, receipt, why)
         if refused is not None:
             raise refused
         return False, skipped
 
     def _draw(self, job: Job) -> Draw:
-        snapshot = self._market().snapshot(job.category)
-        policy = Policy.LOTTERY if job.pinned is None else Policy.PINNED
-        nonce = self._desk.manager.draws(self._desk.address)
-        request = Request(
-            job.category, self._desk.address, nonce, job.price_cap, policy, job.pinned, found_by=job.found_by
-        )
-        return Draw(snapshot.as_of.block, snapshot.as_of.hash, request, snapshot.candidates, 0, ())
+        return new_draw(self._desk, self._market(), job.category, job.price_cap, job.pinned, job.found_by)
 
     def _next_of(self, last: SessionRow, job: Job) -> Draw | None:
         """The same draw after a session of it that failed or is to be compared, else a new one; None at its end."""
         if not last.failure and not job.try_both:
             return self._draw(job)
         receipt = self._desk.receipts.load(last.decision)
-        return _after(_of(receipt), receipt, _why(last))[1]
-
-    def _receipt(self, draw: Draw) -> Receipt:
-        return build(
-            chain_id=self._desk.chain.chain_id,
-            contracts=dict(self._desk.chain.deployment.addresses()),
-            snapshot_block=draw.snapshot_block,
-            snapshot_hash=draw.snapshot_hash,
-            request=draw.request,
-            candidates=draw.candidates,
-            attempt=draw.attempt,
-            skipped=draw.skipped,
-            previous=self._desk.journal.last_decision(self._desk.address),
-        )
+        return after(draw_of(receipt), receipt, _why(last))[1]
 
     def _market(self) -> Market:
         """Whom to ask now: after a reorg the index, once it has caught up with the chain."""
@@ -197,13 +162,10 @@ class Runner:
                 raw=signed.raw,
             )
             self._desk.journal.put(intended)
-        except RevertedError as error:
+        except BaseException as error:
             void(self._desk, row)
-            if error.reason in MOVED:
+            if isinstance(error, RevertedError) and error.reason in MOVED:
                 raise ReplacedError from error
-            raise
-        except BaseException:
-            void(self._desk, row)
             raise
         return intended
 
@@ -216,7 +178,7 @@ class Runner:
 
     def _planned(self, job: Job, receipt: Receipt, place: Place) -> SessionRow:
         rows = self._desk.journal.sessions(job.run_id, job.step_id)
-        price = next(candidate.price for candidate in receipt.candidates if candidate.service_id == receipt.choice)
+        price = price_of(receipt)
         # What a session answered that never came to be is asked and paid for anew.
         calls = len(job.requests) if job.try_both else len(job.requests) - len(self._answers(self._rows(job)))
         return SessionRow(
@@ -300,31 +262,7 @@ def _opening(job: Job, receipt: Receipt, row: SessionRow) -> Opening:
     return Opening(row.service_id, row.deposit, row.price, job.duration, choice)
 
 
-def _of(receipt: Receipt) -> Draw:
-    return Draw(
-        receipt.snapshot_block,
-        receipt.snapshot_hash,
-        receipt.request,
-        receipt.candidates,
-        receipt.attempt,
-        receipt.skipped,
-    )
-
-
-def _after(draw: Draw, receipt: Receipt, why: str) -> tuple[tuple[Skipped, ...], Draw | None]:
-    """What is skipped once the choice of a receipt is, and the draw that goes on: None where enough was tried."""
-    skipped = (*draw.skipped, Skipped(receipt.choice, _line(why)))
-    tried = sum(skip.reason.startswith(("node not", "session")) for skip in skipped)
-    ended = len(skipped) >= min(MAX_SKIPS, len(receipt.order)) or tried >= MAX_ATTEMPTS
-    return skipped, None if ended else replace(draw, attempt=draw.attempt + 1, skipped=skipped)
-
-
 def _why(last: SessionRow) -> str:
     if last.failure:
         return f"session {last.session_id[:10]} failed: {last.failure}"
     return f"session {last.session_id[:10]} worked; the next of the order is tried too, to compare them"
-
-
-def _line(text: str) -> str:
-    plain = "".join(letter if letter.isprintable() else " " for letter in text)
-    return plain[:MAX_REASON]

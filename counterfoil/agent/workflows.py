@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from counterfoil.agent.checks import Checks
 from counterfoil.agent.desk import Desk
+from counterfoil.agent.draws import line
 from counterfoil.agent.forms import CallRequest, encode, form_of
 from counterfoil.agent.funding import UnfundedError
 from counterfoil.agent.job import Done, Job
@@ -22,7 +23,6 @@ from counterfoil.agent.runner import Runner
 from counterfoil.agent.workflow import Step, Workflow, dump, read, resolve
 from counterfoil.chain.errors import ChainError
 from counterfoil.receipts import ReceiptError
-from counterfoil.receipts.model import MAX_REASON
 from counterfoil.routing.lottery import LotteryError
 from indexer.errors import UserError
 
@@ -74,7 +74,7 @@ class WorkflowRunner:
     def _go(self, run: RunRow) -> RunRow:
         if run.status != RUNNING:
             return run
-        workflow = read(run.workflow.encode(), f"of run {run.run_id}")
+        workflow = workflow_of(run)
         outputs: dict[str, Any] = {}
         for step in workflow.steps:
             done = self._step(run, workflow, step, outputs)
@@ -121,6 +121,11 @@ class WorkflowRunner:
         return row
 
 
+def workflow_of(run: RunRow) -> Workflow:
+    """Read the workflow that a run was started with."""
+    return read(run.workflow.encode(), f"of run {run.run_id}")
+
+
 def find(step: Step, market: Market, why_not_index: str) -> Found:
     """The category that a step is to be routed in: its own, its pin's, or that of the best service for task and need.
 
@@ -129,12 +134,12 @@ def find(step: Step, market: Market, why_not_index: str) -> Found:
     source = f"own memory and the chain, since {why_not_index}" if why_not_index else "the directory"
     said = f"candidates and endpoints by the chain, since {why_not_index}" if why_not_index else ""
     if step.category:
-        return Found(step.category, _line(said))
+        return Found(step.category, line(said))
     if step.service_id is not None:
         category = market.category_of(step.service_id)
         if category is None:
             raise NothingFoundError(f"Step {step.id}: {source} knows no service {step.service_id}: name its category.")
-        return Found(category, _line(said))
+        return Found(category, line(said))
     best = market.best(step.task, step.need)
     if not best:
         raise NothingFoundError(
@@ -143,7 +148,7 @@ def find(step: Step, market: Market, why_not_index: str) -> Found:
         )
     first = best[0]
     words = " and ".join(part for part in (f"task {step.task!r}" * bool(step.task), step.need) if part)
-    return Found(first.category, _line(f"by {words} in {source}: service {first.service_id}, {first.sentence}"))
+    return Found(first.category, line(f"by {words} in {source}: service {first.service_id}, {first.sentence}"))
 
 
 def no_choice(category: str, error: Exception) -> str:
@@ -193,7 +198,3 @@ def _output(step: Step, done: Done) -> Any:  # noqa: ANN401
     if not done.worked:
         return None
     return list(done.outputs) if step.calls > 1 else done.outputs[0]
-
-
-def _line(text: str) -> str:
-    return "".join(letter if letter.isprintable() else " " for letter in text)[:MAX_REASON]

@@ -24,6 +24,7 @@ from web3.types import BlockData
 from counterfoil.chain.artifacts import artifact
 from counterfoil.chain.errors import ChainError, PrunedError, RevertedError
 from counterfoil.chain.provider import BoundedProvider
+from counterfoil.texts import printable
 from indexer.deployment import Deployment, load_deployment
 from indexer.errors import DeploymentError, WrongChainError
 from indexer.settings import Settings
@@ -171,25 +172,20 @@ def revert_reason(error: ContractLogicError) -> str:
     data = error.data
     if isinstance(data, str) and data.startswith(_ERROR_SELECTOR):
         try:
-            return _printable(str(decode(["string"], bytes.fromhex(data[10:]))[0])[:_SHOWN])
+            return printable(str(decode(["string"], bytes.fromhex(data[10:]))[0])[:_SHOWN])
         except (ValueError, DecodingError):
             return ""
     message = str(error.message or "")
-    return _printable(message.removeprefix("execution reverted").removeprefix(": ")[:_SHOWN])
+    return printable(message.removeprefix("execution reverted").removeprefix(": ")[:_SHOWN])
 
 
 def _rpc_error(what: str, error: Web3RPCError) -> ChainError:
     answer = error.rpc_response.get("error") if error.rpc_response else None
     message = answer.get("message") if isinstance(answer, dict) else error.message
-    words = _printable(" ".join(str(message).split())[:_SHOWN])
+    words = printable(" ".join(str(message).split())[:_SHOWN])
     if _PRUNED.search(words):
         return PrunedError(f"{what}: the RPC no longer holds that state ({words}); use an archive node with --rpc.")
     return ChainError(f"{what}: the RPC refused with {words!r}; check the RPC, or use another with --rpc.")
-
-
-def _printable(text: str) -> str:
-    # Anybody writes these words, and a terminal obeys some characters.
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
 def _at(block: int | None) -> str:

@@ -20,9 +20,10 @@ from counterfoil.agent.workflows import DONE
 from counterfoil.chain.keys import load_relayer
 from counterfoil.cli.lazy import LazyGroup
 from counterfoil.cli.options import Common, example, with_settings
-from counterfoil.cli.output import amount, clean, print_json, print_pairs, print_table, say, short
+from counterfoil.cli.output import amount, print_json, print_pairs, print_table, say, short
 from counterfoil.cli.signing import Signing, account, ask_first, see_that_somebody_is_there, signing
 from counterfoil.routing.reasons import plural
+from counterfoil.texts import printable
 from indexer.errors import UserError
 from indexer.settings import Settings
 
@@ -210,4 +211,4 @@ def _json_or_text(given: str) -> Any:  # noqa: ANN401
 
 def progress(common: Common) -> Callable[[str], None]:
     """Where progress is told: on stderr where stdout is JSON."""
-    return (lambda sentence: click.echo(clean(sentence), err=True)) if common.json else say
+    return (lambda sentence: click.echo(printable(sentence), err=True)) if common.json else say

@@ -14,9 +14,10 @@ from counterfoil.audit.range import Progress as OnProgress
 from counterfoil.audit.range import RangeAudit, audit_range
 from counterfoil.audit.report import EXIT_CODES, ages_document, range_document, session_document
 from counterfoil.cli.options import Common, answering, asking, common, example
-from counterfoil.cli.output import amount, clean, print_json, print_table, say, short
+from counterfoil.cli.output import amount, print_json, print_table, say, short
 from counterfoil.cli.output import console as screen
 from counterfoil.routing.reasons import percent
+from counterfoil.texts import printable
 
 _MARKS: Final = {Outcome.OK: "ok", Outcome.NOTE: "note", Outcome.MISMATCH: "MISMATCH", Outcome.UNKNOWN: "?"}
 _FAULTS_SHOWN: Final = 20
@@ -161,7 +162,7 @@ def _print_faults(found: RangeAudit) -> None:
 def _tell_unchecked(found: answers.Audit) -> None:
     if found["outcome"] == Outcome.UNKNOWN:
         why = f"Session {short(found['session_id'])} cannot be checked: {_first_unchecked(found)}"
-        click.echo(clean(why), err=True)
+        click.echo(printable(why), err=True)
 
 
 def _first_unchecked(found: answers.Audit) -> str:

@@ -10,7 +10,7 @@ import structlog
 from structlog.contextvars import bind_contextvars, clear_contextvars, merge_contextvars, unbind_contextvars
 from structlog.typing import Processor
 
-from counterfoil.cli.output import clean
+from counterfoil.texts import printable
 from indexer.errors import IndexerError
 from indexer.notices import (
     Listening,
@@ -52,7 +52,7 @@ def _first_things_first(_: Any, __: str, event: MutableMapping[str, Any]) -> Mut
 def _sentence(_: Any, __: str, event: MutableMapping[str, Any]) -> str:  # noqa: ANN401
     """The event's message; where it has none, its name and fields."""
     fields = [f"{name}={value}" for name, value in event.items() if name != "event"]
-    return clean(str(event.get("message") or " ".join([str(event["event"]), *fields])))
+    return printable(str(event.get("message") or " ".join([str(event["event"]), *fields])))
 
 
 @contextmanager

@@ -35,9 +35,9 @@ class SentenceError(click.ClickException):
 
     def show(self, file: Any = None) -> None:  # noqa: ANN401
         """Print the sentence alone, made harmless: an RPC or a contract may have written parts of it."""
-        from counterfoil.cli.output import clean
+        from counterfoil.texts import printable
 
-        click.echo(clean(self.format_message()), file=file, err=file is None)
+        click.echo(printable(self.format_message()), file=file, err=file is None)
 
 
 class Commands(LazyGroup):

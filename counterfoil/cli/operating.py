@@ -25,6 +25,7 @@ from counterfoil.cli.output import amount
 from counterfoil.cli.signing import Operation, Role, Signing
 from counterfoil.routing.reasons import plural
 from indexer.errors import UserError
+from indexer.http import is_url
 
 UINT256_MAX = 2**256 - 1
 NODE_ID = click.IntRange(1, UINT256_MAX)
@@ -63,15 +64,7 @@ class Endpoint(click.ParamType):
 
 
 def _is_endpoint(url: str) -> bool:
-    if len(url) > MAX_ENDPOINT or not url.isascii() or not url.isprintable() or " " in url:
-        return False
-    try:
-        parts = urlsplit(url)
-        return (
-            parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc and parts.port != 0
-        )
-    except ValueError:
-        return False
+    return len(url) <= MAX_ENDPOINT and is_url(url) and "@" not in urlsplit(url).netloc
 
 
 def connected(common: Common) -> Chain:

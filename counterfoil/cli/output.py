@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from counterfoil.answers import Answer
+from counterfoil.texts import printable
 
 WIDTH = 100
 
@@ -79,12 +80,7 @@ def print_next(after: int | None) -> None:
 
 def plain(value: object) -> Text:
     """Text that no terminal takes for a command: names and URLs from the chain may hold anything."""
-    return Text("-" if value is None else clean(str(value)))
-
-
-def clean(text: str) -> str:
-    """The text with everything that is not printable replaced, line ends too."""
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+    return Text("-" if value is None else printable(str(value)))
 
 
 def short(text: str) -> str:

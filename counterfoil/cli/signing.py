@@ -15,8 +15,9 @@ from counterfoil.chain.contracts import Token, Write
 from counterfoil.chain.errors import RevertedError
 from counterfoil.chain.keys import load_account, named_address
 from counterfoil.chain.sender import Mined, Sender, estimate
-from counterfoil.cli.output import amount, clean, print_json, say
+from counterfoil.cli.output import amount, print_json, say
 from counterfoil.cli.remedies import remedy
+from counterfoil.texts import printable
 from indexer.errors import UserError
 
 R = TypeVar("R")
@@ -238,5 +239,5 @@ def _send(chain: Chain, plan: Plan, key: LocalAccount, as_json: bool) -> list[Mi
             raise refusal(error, step, plan.remedies) from error
         # On stderr where stdout is one JSON document: should a later step fail, what was sent is told all the same.
         done = f"done: {step.sentence} (block {mined[-1].block}, {mined[-1].gas_used:,} gas)"
-        click.echo(clean(done), err=as_json)
+        click.echo(printable(done), err=as_json)
     return mined

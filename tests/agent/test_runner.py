@@ -1,6 +1,5 @@
 """Jobs on a real chain, with real nodes and an index that follows."""
 
-import time
 from dataclasses import replace
 
 import pytest
@@ -17,6 +16,7 @@ from counterfoil.agent.workflows import WorkflowRunner
 from counterfoil.chain.contracts import Write
 from counterfoil.chain.errors import ChainError
 from indexer import query
+from tests.support.caller import until
 from tests.support.market import broken, market, serving
 from tests.support.market import run as run_step
 
@@ -85,10 +85,7 @@ def test_run__with_a_note_about_the_tool__signs_what_it_says(scene):
 
 def index_run_to(scene, store):
     """Wait until the index that follows is at the chain's head."""
-    deadline = time.monotonic() + 20
-    while query.as_of(store).block < scene.world.chain.head().number:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: query.as_of(store).block >= scene.world.chain.head().number)
 
 
 def test_run__twice__links_the_second_receipt_to_the_first_and_spends_credit(scene):
