@@ -130,11 +130,7 @@ def spend(desk: Desk, workflow: Workflow, common: Common, how: Signing) -> None:
 
 def show_end(desk: Desk, row: RunRow, common: Common) -> None:
     """Print a run's record. Raises UserError where the run failed, once the record is printed."""
-    record = record_of(desk.journal, row)
-    if common.json:
-        print_json(record)
-    else:
-        show_record(record)
+    print_record(record_of(desk.journal, row), common)
     if row.status != DONE:
         raise UserError(f"Run {row.run_id} failed: {row.reason}. See it with `counterfoil agent show {row.run_id}`.")
 
@@ -152,6 +148,14 @@ def show_plan(planned: Plan, common: Common) -> None:
             say(f"  would not be opened: {step.refused}")
     say(f"All together up to {amount(planned.deposit)}." + (f" {planned.lacks}" if planned.lacks else ""))
     say("The draw is made anew when the run begins. Nothing was signed or sent.")
+
+
+def print_record(record: RunRecord, common: Common) -> None:
+    """Print a run's record as the user wants it."""
+    if common.json:
+        print_json(record)
+    else:
+        show_record(record)
 
 
 def show_record(record: RunRecord) -> None:

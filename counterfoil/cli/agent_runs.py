@@ -10,7 +10,7 @@ from counterfoil.agent.desk import FOLDER, policy_of
 from counterfoil.agent.journal import Journal, RunRow
 from counterfoil.agent.record import pinned_rerun, record_of
 from counterfoil.agent.workflow import dump
-from counterfoil.cli.agent import at_desk, show_record, spending
+from counterfoil.cli.agent import at_desk, print_record, spending
 from counterfoil.cli.options import Common, example, limit, with_settings
 from counterfoil.cli.output import amount, print_json, print_pairs, print_table, say
 from counterfoil.files import write_whole
@@ -45,11 +45,7 @@ def runs(common: Common, limit: int) -> None:
 def show(common: Common, run_id: str) -> None:
     """Show a run: each step's output, spend, sessions, services and receipts."""
     journal = _journal(common)
-    record = record_of(journal, _run(journal, run_id))
-    if common.json:
-        print_json(record)
-        return
-    show_record(record)
+    print_record(record_of(journal, _run(journal, run_id)), common)
 
 
 @click.command(epilog=example("counterfoil agent pin RUN --output pinned.yaml"))

@@ -7,13 +7,13 @@ import click
 
 from counterfoil.agent.desk import FOLDER, Desk
 from counterfoil.agent.plan import plan
-from counterfoil.agent.record import RunRecord, record_of
+from counterfoil.agent.record import record_of
 from counterfoil.agent.resuming import conclude_closed, go_on
 from counterfoil.agent.runner import Runner
 from counterfoil.agent.schedule import BusySchedulesError, Schedules, When, cron, every
 from counterfoil.agent.workflow import load
 from counterfoil.agent.workflows import WorkflowRunner
-from counterfoil.cli.agent import at_desk, progress, show_plan, show_record, spending
+from counterfoil.cli.agent import at_desk, print_record, progress, show_plan, spending
 from counterfoil.cli.options import Common, example, with_settings
 from counterfoil.cli.output import print_json, print_table, say
 from counterfoil.cli.signals import stopped_by_signals
@@ -123,7 +123,7 @@ def _make(desk: Desk, path: Path, common: Common) -> None:
         desk.chain.head()  # no run is begun that could do nothing
         _tidy(desk, common)
         runner = WorkflowRunner(desk, Runner(desk), tell)
-        _show(record_of(desk.journal, runner.go(runner.start(load(path)))), common)
+        print_record(record_of(desk.journal, runner.go(runner.start(load(path)))), common)
     except IndexerError as error:
         tell(f"This run of {path.name} did not end: {error}")
 
@@ -135,16 +135,9 @@ def _tidy(desk: Desk, common: Common) -> None:
         conclude_closed(desk)
         for row in go_on(desk, tell):
             tell(f"Run {row.run_id} was cut off, and was gone on with")
-            _show(record_of(desk.journal, row), common)
+            print_record(record_of(desk.journal, row), common)
     except IndexerError as error:
         tell(f"What was left behind is left for later: {error}")
-
-
-def _show(record: RunRecord, common: Common) -> None:
-    if common.json:
-        print_json(record)
-    else:
-        show_record(record)
 
 
 def _path(common: Common) -> Path:
